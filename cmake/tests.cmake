@@ -1,0 +1,21 @@
+# One test program a folder, holding every *_test.cc in it; the tests are found by asking the program.
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+add_library(heedful_test_support INTERFACE)
+target_link_libraries(heedful_test_support INTERFACE heedful heedful_flags GTest::gtest_main GTest::gmock)
+target_compile_definitions(heedful_test_support INTERFACE
+    HEEDFUL_GOLDENS="${CMAKE_CURRENT_SOURCE_DIR}/../shared/goldens")
+target_include_directories(heedful_test_support INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
+
+file(GLOB folders LIST_DIRECTORIES true CONFIGURE_DEPENDS heedful/*)
+foreach(folder ${folders})
+  get_filename_component(name ${folder} NAME)
+  file(GLOB tests CONFIGURE_DEPENDS ${folder}/*_test.cc)
+  if(tests)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE heedful_test_support)
+    gtest_discover_tests(${name}_test TEST_PREFIX ${name}/ PROPERTIES LABELS ${name} TIMEOUT 900
+                         DISCOVERY_TIMEOUT 60)
+  endif()
+endforeach()

@@ -1,0 +1,113 @@
+// Scaled dot-product attention, forward and backward.
+//
+//     s(i,j) = scale · q(i)·k(j)                                 raw scores           [B, H, Tq, Tk]
+//     s      = softcap · tanh(s / softcap)                       where softcap > 0
+//     s      = s + bias(i,j) − slope(h) · |p(i) − j|             where given
+//     P(i,·) = softmax over the visible j of s(i,·)              hidden j are excluded, not set to a large negative
+//     out(i) = Σ_j P(i,j) · v(j)                                                      [B, H, Tq, E]
+//
+// in this order. A hidden key or value is never read, so NaN there cannot leak. Query head h reads key-value head
+// h / (H / G): H = G is multi-head, G = 1 multi-query, anything between grouped attention.
+//
+// Source: Vaswani et al., arXiv:1706.03762, §3.2; grouped heads: Ainslie et al., arXiv:2305.13245; ALiBi: Press et
+// al., arXiv:2108.12409; softcap: Gemma Team, arXiv:2408.00118, §2; order of the operations: ONNX Attention, opset 23.
+//
+// Letters: B batch, Tq queries, Tk keys, H query heads, G key-value heads, D query/key width, E value width.
+#ifndef HEEDFUL_ATTENTION_ATTENTION_H_
+#define HEEDFUL_ATTENTION_ATTENTION_H_
+
+#include <optional>
+
+#include "heedful/core/context.h"
+#include "heedful/core/view.h"
+
+namespace heedful {
+
+// Where the queries stand among the keys: key j has position j, query i has position p(i). It matters to causality,
+// windows and ALiBi alone.
+enum class Alignment {
+  square,        // p(i) = i; refused unless Tq = Tk, so that nothing is guessed
+  top_left,      // p(i) = i
+  bottom_right,  // p(i) = i + Tk − Tq: the last query stands on the last key, as when the first keys are a cache
+  offsets,       // p(i) = query_offsets[b] + i: one position a sequence
+};
+
+enum class EmptyRow {
+  refuse,  // a query that sees no key throws Error
+  zero,    // its output, weights and gradients are 0 and its log-sum-exp is −∞
+};
+
+// Every view is optional; one that is not given has no data. An extent written B|1 may be 1 and is then shared.
+template <class T>
+struct AttentionOptions {
+  std::optional<double> scale;  // none: 1/√D; 1 leaves the scores as they are
+  double softcap = 0;           // 0: off
+
+  View<const T, 4> bias;              // [B|1, H|1, Tq, Tk], finite or −∞ (hides the key); never read where hidden
+  View<const double, 1> alibi_slopes;  // [H]
+
+  Alignment alignment = Alignment::square;
+  View<const Index, 1> query_offsets;  // [B], with Alignment::offsets and only then
+  bool causal = false;                 // j ≤ p(i)
+  Index window = 0;                    // 0: off; W: |p(i) − j| < W, so W counts the current token
+
+  View<const bool, 4> keep;               // [B|1, H|1, Tq, Tk]; true = may look
+  View<const Index, 1> key_lengths;       // [B]; keys at and after the length are padding
+  View<const Index, 2> query_documents;   // [B, Tq] and
+  View<const Index, 2> key_documents;     // [B, Tk]: a query sees the keys of its own document; both or neither
+
+  EmptyRow empty_row = EmptyRow::refuse;
+};
+
+template <class T>
+struct AttentionInputs {
+  View<const T, 4> q;  // [B, H, Tq, D]
+  View<const T, 4> k;  // [B, G, Tk, D]
+  View<const T, 4> v;  // [B, G, Tk, E]
+};
+
+// What the forward pass writes. Only `out` is required; asking for more changes nothing else.
+template <class T>
+struct AttentionOutputs {
+  View<T, 4> out;                // [B, H, Tq, E]
+  View<T, 3> row_max;            // [B, H, Tq] largest visible score, and
+  View<T, 3> row_sum;            // [B, H, Tq] Σ exp(s − row_max): what the backward pass needs; both or neither
+  View<T, 3> log_sum_exp;        // [B, H, Tq] row_max + log(row_sum)
+  View<T, 4> weights;            // [B, H, Tq, Tk] P, 0 where hidden
+  View<T, 4> scores;             // [B, H, Tq, Tk] what enters the softmax, −∞ where hidden
+};
+
+// What the backward pass writes: assigned, but for dbias, which is a parameter's and is added to.
+template <class T>
+struct AttentionGradients {
+  View<T, 4> dq;     // [B, H, Tq, D]
+  View<T, 4> dk;     // [B, G, Tk, D]
+  View<T, 4> dv;     // [B, G, Tk, E]
+  View<T, 4> dbias;  // [B|1, H|1, Tq, Tk] as the bias, optional
+};
+
+// What the backward pass reads of the forward pass.
+template <class T>
+struct AttentionSaved {
+  View<const T, 4> out;      // [B, H, Tq, E]
+  View<const T, 3> row_max;  // [B, H, Tq]
+  View<const T, 3> row_sum;  // [B, H, Tq]
+};
+
+// Throws Error where shapes or options contradict one another, or a row is empty and empty_row is refuse. A number
+// that is visible and not finite is carried into the result as the formula carries it; attention_reference refuses it.
+template <class T>
+void attention_forward(const Context& context, const AttentionOutputs<T>& outputs, const AttentionInputs<T>& inputs,
+                       const AttentionOptions<T>& options);
+
+// With P from q, k and the saved row statistics, dP = dout·vᵀ and dS = P ∘ (dP − Σ_j P∘dP):
+//     dv = Pᵀ·dout     dq = scale · dS'·k     dk = scale · dS'ᵀ·q     dbias += dS
+// where dS' = dS ∘ (1 − tanh²) behind a softcap. Heads of a group add into their shared dk, dv in ascending order.
+template <class T>
+void attention_backward(const Context& context, const AttentionGradients<T>& gradients, In<T, 4> dout,
+                        const AttentionInputs<T>& inputs, const AttentionSaved<T>& saved,
+                        const AttentionOptions<T>& options);
+
+}  // namespace heedful
+
+#endif  // HEEDFUL_ATTENTION_ATTENTION_H_
