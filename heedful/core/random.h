@@ -18,10 +18,10 @@ class Random {
  public:
   explicit Random(std::uint64_t seed);
 
-  double uniform();                                            // [0, 1), default_rng().random()
-  double normal();                                             // default_rng().normal(), mean 0, deviation 1
-  std::int64_t integer(std::int64_t low, std::int64_t high);   // [low, high), default_rng().integers(low, high)
-  std::vector<Index> permutation(Index n);                     // of 0 … n − 1
+  double uniform();                                           // [0, 1), default_rng().random()
+  double normal();                                            // default_rng().normal(), mean 0, deviation 1
+  std::int64_t integer(std::int64_t low, std::int64_t high);  // [low, high), default_rng().integers(low, high)
+  std::vector<Index> permutation(Index n);                    // of 0 … n − 1
 
   // The whole state, so that a stopped run resumes on the same stream.
   struct State {
