@@ -10,7 +10,7 @@
 // h / (H / G): H = G is multi-head, G = 1 multi-query, anything between grouped attention.
 //
 // Source: Vaswani et al., arXiv:1706.03762, §3.2; grouped heads: Ainslie et al., arXiv:2305.13245; ALiBi: Press et
-// al., arXiv:2108.12409; softcap: Gemma Team, arXiv:2408.00118, §2; order of the operations: ONNX Attention, opset 23.
+// al., arXiv:2108.12409; softcap: Gemma Team, arXiv:2408.00118, §2; order of operations: ONNX Attention, opset 23.
 //
 // Letters: B batch, Tq queries, Tk keys, H query heads, G key-value heads, D query/key width, E value width.
 #ifndef HEEDFUL_ATTENTION_ATTENTION_H_
@@ -43,7 +43,7 @@ struct AttentionOptions {
   std::optional<double> scale;  // none: 1/√D; 1 leaves the scores as they are
   double softcap = 0;           // 0: off
 
-  View<const T, 4> bias;              // [B|1, H|1, Tq, Tk], finite or −∞ (hides the key); never read where hidden
+  View<const T, 4> bias;               // [B|1, H|1, Tq, Tk], finite or −∞ (hides the key); never read where hidden
   View<const double, 1> alibi_slopes;  // [H]
 
   Alignment alignment = Alignment::square;
@@ -51,10 +51,10 @@ struct AttentionOptions {
   bool causal = false;                 // j ≤ p(i)
   Index window = 0;                    // 0: off; W: |p(i) − j| < W, so W counts the current token
 
-  View<const bool, 4> keep;               // [B|1, H|1, Tq, Tk]; true = may look
-  View<const Index, 1> key_lengths;       // [B]; keys at and after the length are padding
-  View<const Index, 2> query_documents;   // [B, Tq] and
-  View<const Index, 2> key_documents;     // [B, Tk]: a query sees the keys of its own document; both or neither
+  View<const bool, 4> keep;              // [B|1, H|1, Tq, Tk]; true = may look
+  View<const Index, 1> key_lengths;      // [B]; keys at and after the length are padding
+  View<const Index, 2> query_documents;  // [B, Tq] and
+  View<const Index, 2> key_documents;    // [B, Tk]: a query sees the keys of its own document; both or neither
 
   EmptyRow empty_row = EmptyRow::refuse;
 };
@@ -69,12 +69,12 @@ struct AttentionInputs {
 // What the forward pass writes. Only `out` is required; asking for more changes nothing else.
 template <class T>
 struct AttentionOutputs {
-  View<T, 4> out;                // [B, H, Tq, E]
-  View<T, 3> row_max;            // [B, H, Tq] largest visible score, and
-  View<T, 3> row_sum;            // [B, H, Tq] Σ exp(s − row_max): what the backward pass needs; both or neither
-  View<T, 3> log_sum_exp;        // [B, H, Tq] row_max + log(row_sum)
-  View<T, 4> weights;            // [B, H, Tq, Tk] P, 0 where hidden
-  View<T, 4> scores;             // [B, H, Tq, Tk] what enters the softmax, −∞ where hidden
+  View<T, 4> out;          // [B, H, Tq, E]
+  View<T, 3> row_max;      // [B, H, Tq] largest visible score, and
+  View<T, 3> row_sum;      // [B, H, Tq] Σ exp(s − row_max): what the backward pass needs; both or neither
+  View<T, 3> log_sum_exp;  // [B, H, Tq] row_max + log(row_sum)
+  View<T, 4> weights;      // [B, H, Tq, Tk] P, 0 where hidden
+  View<T, 4> scores;       // [B, H, Tq, Tk] what enters the softmax, −∞ where hidden
 };
 
 // What the backward pass writes: assigned, but for dbias, which is a parameter's and is added to.
@@ -94,8 +94,8 @@ struct AttentionSaved {
   View<const T, 3> row_sum;  // [B, H, Tq]
 };
 
-// Throws Error where shapes or options contradict one another, or a row is empty and empty_row is refuse. A number
-// that is visible and not finite is carried into the result as the formula carries it; attention_reference refuses it.
+// Throws Error where shapes or options contradict one another, or a row is empty and empty_row is refuse. A visible
+// number that is not finite is carried into the result as the formula carries it; attention_reference refuses it.
 template <class T>
 void attention_forward(const Context& context, const AttentionOutputs<T>& outputs, const AttentionInputs<T>& inputs,
                        const AttentionOptions<T>& options);

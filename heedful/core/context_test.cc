@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <vector>
 
 #include "heedful/core/error.h"
@@ -23,6 +24,15 @@ TEST(Context, PassesAnExceptionOn) {
     const Context context(threads);
     EXPECT_THROW(context.parallel_for(10, [](Index i) { require(i != 7, "test", "seven"); }), Error);
   }
+}
+
+TEST(Context, RunsMoreThreadsThanCoresWithoutAWord) {
+  testing::internal::CaptureStderr();
+  const Context two(2), eight(8);
+  std::atomic<int> calls = 0;
+  two.parallel_for(100, [&](Index) { eight.parallel_for(10, [&](Index) { ++calls; }); });
+  EXPECT_EQ(calls, 1000);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(Context, RefusesAnImpossibleThreadCount) {

@@ -44,7 +44,8 @@ class View {
       : data_(data), extents_(extents), strides_(strides) {}
   template <class U>
     requires(std::is_same_v<const U, T> && !std::is_same_v<U, T>)
-  View(const View<U, Rank>& other) : data_(other.data()), extents_(other.extents()), strides_(other.strides()) {}
+  View(const View<U, Rank>& other)  // NOLINT(google-explicit-constructor)
+      : data_(other.data()), extents_(other.extents()), strides_(other.strides()) {}
 
   static constexpr int rank() { return Rank; }
   T* data() const { return data_; }

@@ -20,7 +20,7 @@ std::string_view name(DataType type);  // "f64", …
 
 struct Array {
   DataType type = DataType::f64;
-  std::vector<Index> shape;  // empty: one number
+  std::vector<Index> shape;      // empty: one number
   std::vector<std::byte> bytes;  // row-major, little-endian
 
   Index size() const;  // number of elements
