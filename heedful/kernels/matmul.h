@@ -1,0 +1,33 @@
+// C = A·B, or C += A·B.
+//
+//     c[m, n] = Σ_k a[m, k]·b[k, n]                    c [M, N], a [M, K], b [K, N]
+//
+// Every element is one chain of fused multiply-adds, s ← fma(a[m, k], b[k, n], s), from s = 0 in ascending k; with
+// `accumulate` the finished chain is then added to c in one rounding. The chain is the same on every processor, for
+// every number of threads and for every M, N and stride, so a row computed alone has the bits it has in a batch.
+//
+// Strides are free: a transposed factor is a transposed view, and no element of it is moved beforehand. Fastest when
+// the columns of b and c lie next to each other. Extents may be 0 (K = 0 gives zeros). c may not overlap a or b.
+// Throws Error when the shapes do not fit. Its backward is itself:
+//
+//     matmul(context, da, dc, b.transpose());
+//     matmul(context, db, a.transpose(), dc, {.accumulate = true});
+#ifndef HEEDFUL_KERNELS_MATMUL_H_
+#define HEEDFUL_KERNELS_MATMUL_H_
+
+#include "heedful/core/context.h"
+#include "heedful/core/view.h"
+
+namespace heedful {
+
+struct MatmulOptions {
+  bool accumulate = false;  // add to c instead of overwriting it
+};
+
+// Instantiated for float and double.
+template <class T>
+void matmul(const Context& context, View<T, 2> c, In<T, 2> a, In<T, 2> b, MatmulOptions options = {});
+
+}  // namespace heedful
+
+#endif  // HEEDFUL_KERNELS_MATMUL_H_
