@@ -6,8 +6,8 @@
 //     P(i,·) = softmax over the visible j of s(i,·)              hidden j are excluded, not set to a large negative
 //     out(i) = Σ_j P(i,j) · v(j)                                                      [B, H, Tq, E]
 //
-// in this order. A hidden key or value is never read, so NaN there cannot leak. Query head h reads key-value head
-// h / (H / G): H = G is multi-head, G = 1 multi-query, anything between grouped attention.
+// in this order. A hidden key or value takes no part in any sum, so NaN there cannot leak. Query head h reads
+// key-value head h / (H / G): H = G is multi-head, G = 1 multi-query, anything between grouped attention.
 //
 // Source: Vaswani et al., arXiv:1706.03762, §3.2; grouped heads: Ainslie et al., arXiv:2305.13245; ALiBi: Press et
 // al., arXiv:2108.12409; softcap: Gemma Team, arXiv:2408.00118, §2; order of operations: ONNX Attention, opset 23.
@@ -40,21 +40,21 @@ enum class EmptyRow {
 // Every view is optional; one that is not given has no data. An extent written B|1 may be 1 and is then shared.
 template <class T>
 struct AttentionOptions {
-  std::optional<double> scale;  // none: 1/√D; 1 leaves the scores as they are
-  double softcap = 0;           // 0: off
+  std::optional<double> scale = {};  // none: 1/√D; 1 leaves the scores as they are
+  double softcap = 0;                // 0: off
 
-  View<const T, 4> bias;               // [B|1, H|1, Tq, Tk], finite or −∞ (hides the key); never read where hidden
-  View<const double, 1> alibi_slopes;  // [H]
+  View<const T, 4> bias = {};  // [B|1, H|1, Tq, Tk], finite or −∞ (hides the key); never read where hidden
+  View<const double, 1> alibi_slopes = {};  // [H]
 
   Alignment alignment = Alignment::square;
-  View<const Index, 1> query_offsets;  // [B], with Alignment::offsets and only then
-  bool causal = false;                 // j ≤ p(i)
-  Index window = 0;                    // 0: off; W: |p(i) − j| < W, so W counts the current token
+  View<const Index, 1> query_offsets = {};  // [B], with Alignment::offsets and only then
+  bool causal = false;                      // j ≤ p(i)
+  Index window = 0;                         // 0: off; W: |p(i) − j| < W, so W counts the current token
 
-  View<const bool, 4> keep;              // [B|1, H|1, Tq, Tk]; true = may look
-  View<const Index, 1> key_lengths;      // [B]; keys at and after the length are padding
-  View<const Index, 2> query_documents;  // [B, Tq] and
-  View<const Index, 2> key_documents;    // [B, Tk]: a query sees the keys of its own document; both or neither
+  View<const bool, 4> keep = {};              // [B|1, H|1, Tq, Tk]; true = may look
+  View<const Index, 1> key_lengths = {};      // [B]; keys at and after the length are padding
+  View<const Index, 2> query_documents = {};  // [B, Tq] and
+  View<const Index, 2> key_documents = {};    // [B, Tk]: a query sees the keys of its own document; both or neither
 
   EmptyRow empty_row = EmptyRow::refuse;
 };
@@ -69,21 +69,21 @@ struct AttentionInputs {
 // What the forward pass writes. Only `out` is required; asking for more changes nothing else.
 template <class T>
 struct AttentionOutputs {
-  View<T, 4> out;          // [B, H, Tq, E]
-  View<T, 3> row_max;      // [B, H, Tq] largest visible score, and
-  View<T, 3> row_sum;      // [B, H, Tq] Σ exp(s − row_max): what the backward pass needs; both or neither
-  View<T, 3> log_sum_exp;  // [B, H, Tq] row_max + log(row_sum)
-  View<T, 4> weights;      // [B, H, Tq, Tk] P, 0 where hidden
-  View<T, 4> scores;       // [B, H, Tq, Tk] what enters the softmax, −∞ where hidden
+  View<T, 4> out;               // [B, H, Tq, E]
+  View<T, 3> row_max = {};      // [B, H, Tq] largest visible score, and
+  View<T, 3> row_sum = {};      // [B, H, Tq] Σ exp(s − row_max): what the backward pass needs; both or neither
+  View<T, 3> log_sum_exp = {};  // [B, H, Tq] row_max + log(row_sum)
+  View<T, 4> weights = {};      // [B, H, Tq, Tk] P, 0 where hidden
+  View<T, 4> scores = {};       // [B, H, Tq, Tk] what enters the softmax, −∞ where hidden
 };
 
 // What the backward pass writes: assigned, but for dbias, which is a parameter's and is added to.
 template <class T>
 struct AttentionGradients {
-  View<T, 4> dq;     // [B, H, Tq, D]
-  View<T, 4> dk;     // [B, G, Tk, D]
-  View<T, 4> dv;     // [B, G, Tk, E]
-  View<T, 4> dbias;  // [B|1, H|1, Tq, Tk] as the bias, optional
+  View<T, 4> dq;          // [B, H, Tq, D]
+  View<T, 4> dk;          // [B, G, Tk, D]
+  View<T, 4> dv;          // [B, G, Tk, E]
+  View<T, 4> dbias = {};  // [B|1, H|1, Tq, Tk] as the bias, optional
 };
 
 // What the backward pass reads of the forward pass.
@@ -96,11 +96,13 @@ struct AttentionSaved {
 
 // Throws Error where shapes or options contradict one another, or a row is empty and empty_row is refuse. A visible
 // number that is not finite is carried into the result as the formula carries it; attention_reference refuses it.
+// Outputs must not overlap inputs.
 template <class T>
 void attention_forward(const Context& context, const AttentionOutputs<T>& outputs, const AttentionInputs<T>& inputs,
                        const AttentionOptions<T>& options);
 
-// With P from q, k and the saved row statistics, dP = dout·vᵀ and dS = P ∘ (dP − Σ_j P∘dP):
+// With P from q, k and the saved row statistics, dP = dout·vᵀ and dS = P ∘ (dP − Σ_j P∘dP), where Σ_j P∘dP =
+// dout·out:
 //     dv = Pᵀ·dout     dq = scale · dS'·k     dk = scale · dS'ᵀ·q     dbias += dS
 // where dS' = dS ∘ (1 − tanh²) behind a softcap. Heads of a group add into their shared dk, dv in ascending order.
 template <class T>
