@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,18 +32,26 @@ struct Array {
 using ArrayMap = std::map<std::string, Array, std::less<>>;
 
 // Numbers as float, double, Index or bool; throws Error where the rank differs or a value does not fit: a fraction or
-// an overflow into Index, anything but 0 and 1 into bool. float from f64 rounds to nearest.
+// an overflow into Index, a finite number that would become infinite, anything but 0 and 1 into bool or out of a
+// boolean. Into float and double the rest rounds to nearest. Ranks 1 to 5.
 template <class T, int Rank>
 Tensor<T, Rank> to_tensor(const Array& array, std::string_view name);
 template <class T>
 std::vector<T> to_vector(const Array& array, std::string_view name);  // any rank, flattened
 
 template <class T, int Rank>
-Array to_array(View<const T, Rank> view);
+Array to_array(View<const T, Rank> view);  // f32, f64, i64 or boolean, as T is
 template <class T, int Rank>
 Array to_array(const Tensor<T, Rank>& tensor) {
   return to_array(tensor.view());
 }
+
+// The number of elements of a shape and of its bytes, or nothing where an extent is negative or the product too large
+// for this machine: what a file claims is not to be multiplied unchecked.
+struct ArraySize {
+  Index elements = 0, bytes = 0;
+};
+std::optional<ArraySize> checked_array_size(DataType type, std::span<const Index> shape);
 
 // Throws Error naming what is there when `name` is not.
 const Array& at(const ArrayMap& arrays, std::string_view name);
