@@ -1,26 +1,113 @@
 #include "heedful/kernels/matmul.h"
 
-#include <cmath>
+#include <algorithm>
 #include <utility>
 
+#include "heedful/core/tensor.h"
+#include "heedful/kernels/matmul_work.h"
 #include "heedful/kernels/rows.h"
 
 namespace heedful {
+namespace internal {
 
-// Stand-in until the tiles land: the contract's chain, written plainly.
+template <class T>
+T* matmul_scratch(Index size) {
+  thread_local Tensor<T, 1> scratch;
+  if (scratch.size() < size) scratch = Tensor<T, 1>({size});
+  return scratch.data();
+}
+
+template float* matmul_scratch<float>(Index size);
+template double* matmul_scratch<double>(Index size);
+
+}  // namespace internal
+
+namespace {
+
+using internal::MatmulWork;
+
+// Products smaller than this many multiply-adds stay on one thread, and no task is smaller: it is some 10 µs of work.
+constexpr Index kMultiplyAddsPerTask = Index{1} << 20;
+// Tasks begin at multiples of these, so that only the last one has ragged tiles.
+constexpr Index kTaskRows = 48;
+constexpr Index kTaskColumns = 64;
+
+template <class T>
+MatmulWork<T> part(const MatmulWork<T>& whole, Index row, Index rows, Index column, Index columns) {
+  MatmulWork<T> result = whole;
+  result.c += row * whole.c_row + column * whole.c_column;
+  result.a += row * whole.a_row;
+  result.b += column * whole.b_column;
+  result.rows = std::min(rows, whole.rows - row);
+  result.columns = std::min(columns, whole.columns - column);
+  return result;
+}
+
+Index round_up(Index value, Index unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+template <class T>
+void on_all_threads(const Context& context, const MatmulWork<T>& work) {
+  const Index wanted =
+      std::min(Index{4} * context.threads(), work.rows * work.columns * work.depth / kMultiplyAddsPerTask);
+  // Rows first: a task then reads all of b, which is packed once a task, and rows of a nobody else reads.
+  const Index rows = std::min(work.rows, round_up((work.rows + wanted - 1) / wanted, kTaskRows));
+  const Index row_tasks = (work.rows + rows - 1) / rows;
+  const Index column_wish = std::max(Index{1}, wanted / row_tasks);
+  const Index columns =
+      row_tasks * 2 > wanted ? work.columns : round_up((work.columns + column_wish - 1) / column_wish, kTaskColumns);
+  const Index column_tasks = (work.columns + columns - 1) / columns;
+  context.parallel_for(row_tasks * column_tasks, [&](Index i) {
+    internal::matmul_on_this_thread(part(work, i / column_tasks * rows, rows, i % column_tasks * columns, columns));
+  });
+}
+
+}  // namespace
+
 template <class T>
 void matmul(const Context& context, View<T, 2> c, In<T, 2> a, In<T, 2> b, MatmulOptions options) {
   internal::require_shape("matmul", "a", a, {c.extent(0), a.extent(1)});
   internal::require_shape("matmul", "b", b, {a.extent(1), c.extent(1)});
-  internal::for_rows(context, c.extent(0), c.extent(1) * a.extent(1), [&](Index begin, Index end) {
-    for (Index m = begin; m < end; ++m) {
-      for (Index n = 0; n < c.extent(1); ++n) {
-        T chain = 0;
-        for (Index k = 0; k < a.extent(1); ++k) chain = std::fma(a(m, k), b(k, n), chain);
-        c(m, n) = options.accumulate ? c(m, n) + chain : chain;
-      }
+  if (c.stride(1) != 1 && c.stride(0) != 1 && c.extent(0) > 1 && c.extent(1) > 1) {
+    // Neither rows nor columns of c are neighbours. Rare: a dense product, then moved.
+    const Tensor<T, 2> dense = [&] {
+      Tensor<T, 2> product(c.extents());
+      matmul(context, product.view(), a, b);
+      return product;
+    }();
+    for (Index m = 0; m < c.extent(0); ++m) {
+      for (Index n = 0; n < c.extent(1); ++n) c(m, n) = options.accumulate ? c(m, n) + dense(m, n) : dense(m, n);
     }
-  });
+    return;
+  }
+  MatmulWork<T> work{.c = c.data(),
+                     .a = a.data(),
+                     .b = b.data(),
+                     .rows = c.extent(0),
+                     .columns = c.extent(1),
+                     .depth = a.extent(1),
+                     .c_row = c.stride(0),
+                     .c_column = c.stride(1),
+                     .a_row = a.stride(0),
+                     .a_column = a.stride(1),
+                     .b_row = b.stride(0),
+                     .b_column = b.stride(1),
+                     .accumulate = options.accumulate};
+  if (work.rows == 0 || work.columns == 0) return;
+  if (work.c_column != 1 && (work.c_row == 1 || work.rows == 1) &&
+      work.columns > 1) {  // cᵀ = bᵀ·aᵀ has neighbouring columns
+    std::swap(work.a, work.b);
+    std::swap(work.rows, work.columns);
+    std::swap(work.c_row, work.c_column);
+    std::swap(work.a_row, work.b_column);
+    std::swap(work.a_column, work.b_row);
+  }
+  if (context.threads() == 1 || work.rows * work.columns * work.depth < 2 * kMultiplyAddsPerTask) {
+    internal::matmul_on_this_thread(work);
+  } else {
+    on_all_threads(context, work);
+  }
 }
 
 template void matmul<float>(const Context&, View<float, 2>, In<float, 2>, In<float, 2>, MatmulOptions);
