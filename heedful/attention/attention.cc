@@ -48,6 +48,7 @@ struct AttentionCall {
 template <class T>
 struct BackwardViews {
   const AttentionGradients<T>& gradients;
+  View<T, 4> dbias;  // [B, H, Tq, Tk]
   View<const T, 4> dout;
   const AttentionSaved<T>& saved;
 };
@@ -58,89 +59,85 @@ struct BackwardViews {
 HWY_BEFORE_NAMESPACE();
 namespace heedful::HWY_NAMESPACE {
 
+// Memory of one task: one allocation, cut into zeroed rows. Behind every row's last column stands a whole vector
+// more, so that a row may be read from any column on in whole vectors.
 template <class T>
-void copy_row(T* to, View<const T, 1> from) {
-  for (Index c = 0; c < from.extent(0); ++c) to[c] = from[c];
-}
-template <class T>
-void copy_row(View<T, 1> to, const T* from) {
-  for (Index c = 0; c < to.extent(0); ++c) to[c] = from[c];
-}
-
-// The rows of `from` next to each other, padded by at least `slack` zeros.
-template <class T>
-Tensor<T, 2> packed(View<const T, 2> from, Index slack = 0) {
-  Tensor<T, 2> to({from.extent(0), padded<T>(from.extent(1) + slack)});
-  for (Index r = 0; r < from.extent(0); ++r) copy_row(&to(r, 0), from[r]);
-  return to;
-}
-
-// A row of scores starts at any key and is read in whole vectors: one vector past the last key must be there.
-template <class T>
-Tensor<T, 2> packed_transpose(View<const T, 2> from) {
-  return packed<T>(from.transpose(), static_cast<Index>(hn::Lanes(hn::ScalableTag<T>())));
-}
-
-// The rows of one key-value head, and one query's scores on them. All columns count from `keys.begin`.
-template <class T>
-class ScoreRow {
+class Scratch {
  public:
-  ScoreRow(const AttentionCall<T>& call, Index b, Index g)
-      : call_(call),
-        keys(call.mask.range_of_batch(b)),
-        keys_transposed_(packed_transpose<T>(call.inputs.k[b][g].slice(0, keys.begin, keys.end))),
-        query({padded<T>(call.shape.D)}),
-        scores({keys_transposed_.extent(1)}) {}
+  static Index width(Index columns) {
+    return padded<T>(columns) + static_cast<Index>(hn::Lanes(hn::ScalableTag<T>()));
+  }
 
-  // Fills `runs`, and where a run is, `scores`. With `cap_slope` given also d(capped score)/d(raw score).
-  void compute(Index b, Index h, Index i, T* cap_slope = nullptr) {
-    call_.mask.visible_runs(runs, b, h, i);
+  explicit Scratch(Index size) : memory_({size}) {}
+
+  T* row(Index columns) { return rows(1, columns).data(); }
+  View<T, 2> rows(Index count, Index columns) {
+    T* begin = memory_.data() + used_;
+    used_ += count * width(columns);
+    HEEDFUL_CHECK(used_ <= memory_.size());
+    return View<T, 2>(begin, {count, columns}, {width(columns), 1});
+  }
+  View<T, 2> copy(View<const T, 2> from) {
+    const View<T, 2> to = rows(from.extent(0), from.extent(1));
+    for (Index r = 0; r < from.extent(0); ++r) copy_row(to[r], from[r]);
+    return to;
+  }
+
+  static void copy_row(View<T, 1> to, View<const T, 1> from) {
+    T* target = to.data();
+    const T* source = from.data();
+    for (Index c = 0; c < from.extent(0); ++c, target += to.stride(0), source += from.stride(0)) *target = *source;
+  }
+
+ private:
+  Tensor<T, 1> memory_;
+  Index used_ = 0;
+};
+
+// One query's scores. All columns count from `keys.begin`, the first key that any query of the sequence sees.
+template <class T>
+struct ScoreRow {
+  const AttentionCall<T>& call;
+  KeyRange keys;
+  View<const T, 2> keys_transposed;  // [D, keys]
+  View<T, 1> query;                  // [D]
+  T* scores;                         // [keys]
+  T* cap_slope;                      // [keys] d(capped score)/d(raw score), or none where nobody asks
+  std::vector<KeyRange> runs;
+
+  // Fills `runs`, and where a run is, `scores` and `cap_slope`.
+  void compute(Index b, Index h, Index i) {
+    call.mask.visible_runs(runs, b, h, i);
     if (runs.empty()) return;
-    copy_row(query.data(), call_.inputs.q[b][h][i]);
-    const KeyRange span{runs.front().begin - keys.begin, runs.back().end - keys.begin};
-    std::fill_n(&scores(span.begin), padded<T>(span.size()), T{0});
-    add_row_times_matrix(&scores(span.begin), query.data(), &keys_transposed_(Index{0}, span.begin),
-                         keys_transposed_.extent(1), call_.shape.D, span.size());
-    const AttentionOptions<T>& options = call_.options;
+    for (KeyRange& run : runs) run = {run.begin - keys.begin, run.end - keys.begin};
+    const KeyRange span{runs.front().begin, runs.back().end};
+    Scratch<T>::copy_row(query, call.inputs.q[b][h][i]);
+    row_times_matrix(scores + span.begin, query.data(), keys_transposed.data() + span.begin,
+                     keys_transposed.stride(0), call.shape.D, span.size());
     for (const KeyRange& run : runs) {
-      T* s = &scores(run.begin - keys.begin);
-      for (Index n = 0; n < run.size(); ++n) s[n] *= call_.scale;
-      if (options.softcap > 0) soften(s, run, cap_slope);
-      if (!call_.bias.empty()) {
-        for (Index n = 0; n < run.size(); ++n) s[n] += call_.bias(b, h, i, run.begin + n);
+      for (Index n = run.begin; n < run.end; ++n) scores[n] *= call.scale;
+      if (call.options.softcap > 0) soften(run);
+      if (!call.bias.empty()) {
+        for (Index n = run.begin; n < run.end; ++n) scores[n] += call.bias(b, h, i, keys.begin + n);
       }
-      if (!options.alibi_slopes.empty()) {
-        const Index position = call_.mask.position(b, i);
-        for (Index n = 0; n < run.size(); ++n) {
-          const double distance = static_cast<double>(std::abs(position - run.begin - n));
-          s[n] -= static_cast<T>(options.alibi_slopes[h] * distance);
+      if (!call.options.alibi_slopes.empty()) {
+        const double slope = call.options.alibi_slopes[h];
+        const Index position = call.mask.position(b, i) - keys.begin;
+        for (Index n = run.begin; n < run.end; ++n) {
+          scores[n] -= static_cast<T>(slope * static_cast<double>(std::abs(position - n)));
         }
       }
     }
   }
 
- private:
-  void soften(T* s, const KeyRange& run, T* cap_slope) const {
-    const T cap = static_cast<T>(call_.options.softcap);
-    for (Index n = 0; n < run.size(); ++n) {
-      const T t = std::tanh(s[n] / cap);
-      s[n] = cap * t;
-      if (cap_slope != nullptr) cap_slope[run.begin - keys.begin + n] = (1 - t) * (1 + t);
+  void soften(const KeyRange& run) {
+    const T cap = static_cast<T>(call.options.softcap);
+    for (Index n = run.begin; n < run.end; ++n) {
+      const T t = std::tanh(scores[n] / cap);
+      scores[n] = cap * t;
+      if (cap_slope != nullptr) cap_slope[n] = (1 - t) * (1 + t);
     }
   }
-
-  const AttentionCall<T>& call_;
-
- public:
-  KeyRange keys;
-
- private:
-  Tensor<T, 2> keys_transposed_;  // [D, keys]
-
- public:
-  Tensor<T, 1> query;   // [D]
-  Tensor<T, 1> scores;  // [keys]
-  std::vector<KeyRange> runs;
 };
 
 template <class T>
@@ -155,15 +152,17 @@ void write_forward_row(const AttentionOutputs<T>& outputs, const ScoreRow<T>& ro
     outputs.log_sum_exp(b, h, i) = row.runs.empty() ? kHidden : row_max + std::log(row_sum);
   }
   if (!outputs.weights.empty()) {
-    for (Index j = 0; j < outputs.weights.extent(3); ++j) outputs.weights(b, h, i, j) = 0;
+    const View<T, 1> to = outputs.weights[b][h][i];
+    for (Index j = 0; j < to.extent(0); ++j) to[j] = 0;
+    for (const KeyRange& run : row.runs) {
+      for (Index n = run.begin; n < run.end; ++n) to[row.keys.begin + n] = weights[n];
+    }
   }
   if (!outputs.scores.empty()) {
-    for (Index j = 0; j < outputs.scores.extent(3); ++j) outputs.scores(b, h, i, j) = kHidden;
-  }
-  for (const KeyRange& run : row.runs) {
-    for (Index j = run.begin; j < run.end; ++j) {
-      if (!outputs.weights.empty()) outputs.weights(b, h, i, j) = weights[j - row.keys.begin];
-      if (!outputs.scores.empty()) outputs.scores(b, h, i, j) = row.scores(j - row.keys.begin);
+    const View<T, 1> to = outputs.scores[b][h][i];
+    for (Index j = 0; j < to.extent(0); ++j) to[j] = kHidden;
+    for (const KeyRange& run : row.runs) {
+      for (Index n = run.begin; n < run.end; ++n) to[row.keys.begin + n] = row.scores[n];
     }
   }
 }
@@ -171,90 +170,107 @@ void write_forward_row(const AttentionOutputs<T>& outputs, const ScoreRow<T>& ro
 template <class T>
 void forward_kv_head(const AttentionCall<T>& call, const AttentionOutputs<T>& outputs, Index b, Index g) {
   const auto& [B, Tq, Tk, H, G, D, E] = call.shape;
-  ScoreRow<T> row(call, b, g);
-  const Tensor<T, 2> values = packed<T>(call.inputs.v[b][g].slice(0, row.keys.begin, row.keys.end));  // [keys, E]
-  Tensor<T, 1> weights(row.scores.extents()), out({values.extent(1)});
+  const KeyRange keys = call.mask.range_of_batch(b);
+  const auto width = Scratch<T>::width;
+  Scratch<T> scratch((D + 2) * width(keys.size()) + (keys.size() + 1) * width(E) + width(D));
+  ScoreRow<T> row{.call = call,
+                  .keys = keys,
+                  .keys_transposed = scratch.copy(call.inputs.k[b][g].slice(0, keys.begin, keys.end).transpose()),
+                  .query = scratch.rows(1, D)[0],
+                  .scores = scratch.row(keys.size()),
+                  .cap_slope = nullptr,
+                  .runs = {}};
+  const View<T, 2> values = scratch.copy(call.inputs.v[b][g].slice(0, keys.begin, keys.end));  // [keys, E]
+  const View<T, 1> out = scratch.rows(1, E)[0];
+  T* weights = scratch.row(keys.size());
   for (Index h = g * (H / G); h < (g + 1) * (H / G); ++h) {
     for (Index i = 0; i < Tq; ++i) {
       row.compute(b, h, i);
       T row_max = -std::numeric_limits<T>::infinity();
       for (const KeyRange& run : row.runs) {
-        for (Index j = run.begin; j < run.end; ++j) row_max = std::max(row_max, row.scores(j - row.keys.begin));
+        for (Index n = run.begin; n < run.end; ++n) row_max = std::max(row_max, row.scores[n]);
       }
       double sum = 0;  // one double a row costs nothing, and a long row of floats keeps its last digits
       for (const KeyRange& run : row.runs) {
-        for (Index j = run.begin; j < run.end; ++j) {
-          const T e = std::exp(row.scores(j - row.keys.begin) - row_max);
-          weights(j - row.keys.begin) = e;
-          sum += static_cast<double>(e);
+        for (Index n = run.begin; n < run.end; ++n) {
+          weights[n] = std::exp(row.scores[n] - row_max);
+          sum += static_cast<double>(weights[n]);
         }
       }
       const T row_sum = static_cast<T>(sum);
-      out.fill(0);
+      std::fill_n(out.data(), padded<T>(E), T{0});
       for (const KeyRange& run : row.runs) {
-        const Index begin = run.begin - row.keys.begin;
-        for (Index n = begin; n < begin + run.size(); ++n) weights(n) /= row_sum;
-        add_row_times_matrix(out.data(), &weights(begin), &values(begin, Index{0}), values.extent(1), run.size(), E);
+        for (Index n = run.begin; n < run.end; ++n) weights[n] /= row_sum;
+        add_row_times_matrix(out.data(), weights + run.begin, &values(run.begin, 0), values.stride(0), run.size(), E);
       }
-      copy_row(outputs.out[b][h][i], out.data());
-      write_forward_row(outputs, row, weights.data(), row_max, row_sum, b, h, i);
+      Scratch<T>::copy_row(outputs.out[b][h][i], out);
+      write_forward_row(outputs, row, weights, row_max, row_sum, b, h, i);
     }
   }
 }
 
 template <class T>
-void backward_kv_head(const AttentionCall<T>& call, const BackwardViews<T>& views, View<T, 4> dbias, Index b,
-                      Index g) {
+void backward_kv_head(const AttentionCall<T>& call, const BackwardViews<T>& views, Index b, Index g) {
   const auto& [B, Tq, Tk, H, G, D, E] = call.shape;
-  const AttentionGradients<T>& gradients = views.gradients;
-  ScoreRow<T> row(call, b, g);
-  const KeyRange all = row.keys;
-  const Tensor<T, 2> keys = packed<T>(call.inputs.k[b][g].slice(0, all.begin, all.end));              // [keys, D]
-  const Tensor<T, 2> values = packed_transpose<T>(call.inputs.v[b][g].slice(0, all.begin, all.end));  // [E, keys]
-  Tensor<T, 2> dkeys(keys.extents()), dvalues({all.size(), padded<T>(E)});
-  Tensor<T, 1> weights(row.scores.extents()), dscores(row.scores.extents()), cap_slope(row.scores.extents());
-  Tensor<T, 1> dout({padded<T>(E)}), dquery({padded<T>(D)});
-  const bool softcap = call.options.softcap > 0;
+  const KeyRange keys = call.mask.range_of_batch(b);
+  const Index n_keys = keys.size();
+  const auto width = Scratch<T>::width;
+  Scratch<T> scratch((D + E + 4) * width(n_keys) + (2 * n_keys + 2) * width(D) + (n_keys + 1) * width(E));
+  const View<const T, 2> k = call.inputs.k[b][g].slice(0, keys.begin, keys.end);
+  const View<const T, 2> v = call.inputs.v[b][g].slice(0, keys.begin, keys.end);
+  ScoreRow<T> row{.call = call,
+                  .keys = keys,
+                  .keys_transposed = scratch.copy(k.transpose()),
+                  .query = scratch.rows(1, D)[0],
+                  .scores = scratch.row(n_keys),
+                  .cap_slope = scratch.row(n_keys),
+                  .runs = {}};
+  const View<T, 2> key_rows = scratch.copy(k),
+                   values_transposed = scratch.copy(v.transpose());  // [keys, D], [E, keys]
+  const View<T, 2> dkeys = scratch.rows(n_keys, D), dvalues = scratch.rows(n_keys, E);
+  const View<T, 1> dout = scratch.rows(1, E)[0], dquery = scratch.rows(1, D)[0];
+  T *weights = scratch.row(n_keys), *dscores = scratch.row(n_keys);
   for (Index h = g * (H / G); h < (g + 1) * (H / G); ++h) {
     for (Index i = 0; i < Tq; ++i) {
-      row.compute(b, h, i, softcap ? cap_slope.data() : nullptr);
-      dquery.fill(0);
+      row.compute(b, h, i);
+      std::fill_n(dquery.data(), padded<T>(D), T{0});
       if (!row.runs.empty()) {
-        copy_row(dout.data(), views.dout[b][h][i]);
-        T mean = 0;  // Σ_j P·dP = dout·out
-        for (Index e = 0; e < E; ++e) mean = std::fma(dout(e), views.saved.out(b, h, i, e), mean);
+        Scratch<T>::copy_row(dout, views.dout[b][h][i]);
+        const View<const T, 1> out = views.saved.out[b][h][i];
+        T mean = 0;  // Σ_j P·dP
+        for (Index e = 0; e < E; ++e) mean = std::fma(dout[e], out[e], mean);
+        const KeyRange span{row.runs.front().begin, row.runs.back().end};
+        row_times_matrix(dscores + span.begin, dout.data(), &values_transposed(0, span.begin),
+                         values_transposed.stride(0), E, span.size());
         const T row_max = views.saved.row_max(b, h, i), row_sum = views.saved.row_sum(b, h, i);
-        const KeyRange span{row.runs.front().begin - all.begin, row.runs.back().end - all.begin};
-        std::fill_n(&dscores(span.begin), padded<T>(span.size()), T{0});
-        add_row_times_matrix(&dscores(span.begin), dout.data(), &values(Index{0}, span.begin), values.extent(1), E,
-                             span.size());
         for (const KeyRange& run : row.runs) {
-          const Index begin = run.begin - all.begin, end = run.end - all.begin;
-          for (Index n = begin; n < end; ++n) {
-            weights(n) = std::exp(row.scores(n) - row_max) / row_sum;
-            dscores(n) = weights(n) * (dscores(n) - mean);
+          for (Index n = run.begin; n < run.end; ++n) {
+            weights[n] = std::exp(row.scores[n] - row_max) / row_sum;
+            dscores[n] = weights[n] * (dscores[n] - mean);
           }
-          if (!dbias.empty()) {
-            for (Index n = begin; n < end; ++n) dbias(b, h, i, n + all.begin) += dscores(n);
+          if (!views.dbias.empty()) {
+            for (Index n = run.begin; n < run.end; ++n) views.dbias(b, h, i, keys.begin + n) += dscores[n];
           }
-          if (softcap) {
-            for (Index n = begin; n < end; ++n) dscores(n) *= cap_slope(n);
+          if (call.options.softcap > 0) {
+            for (Index n = run.begin; n < run.end; ++n) dscores[n] *= row.cap_slope[n];
           }
-          for (Index n = begin; n < end; ++n) dscores(n) *= call.scale;
-          add_row_times_matrix(dquery.data(), &dscores(begin), &keys(begin, Index{0}), keys.extent(1), run.size(), D);
-          add_outer_product(&dkeys(begin, Index{0}), dkeys.extent(1), &dscores(begin), row.query.data(), run.size(),
+          for (Index n = run.begin; n < run.end; ++n) dscores[n] *= call.scale;
+          add_row_times_matrix(dquery.data(), dscores + run.begin, &key_rows(run.begin, 0), key_rows.stride(0),
+                               run.size(), D);
+          add_outer_product(&dkeys(run.begin, 0), dkeys.stride(0), dscores + run.begin, row.query.data(), run.size(),
                             D);
-          add_outer_product(&dvalues(begin, Index{0}), dvalues.extent(1), &weights(begin), dout.data(), run.size(),
+          add_outer_product(&dvalues(run.begin, 0), dvalues.stride(0), weights + run.begin, dout.data(), run.size(),
                             E);
         }
       }
-      copy_row(gradients.dq[b][h][i], dquery.data());
+      Scratch<T>::copy_row(views.gradients.dq[b][h][i], dquery);
     }
   }
-  const Tensor<T, 1> zero({std::max(D, E)});  // for the keys no query sees
+  const Tensor<T, 1> zero({std::max(D, E)});  // for the keys that no query sees
   for (Index j = 0; j < Tk; ++j) {
-    copy_row(gradients.dk[b][g][j], all.contains(j) ? &dkeys(j - all.begin, Index{0}) : zero.data());
-    copy_row(gradients.dv[b][g][j], all.contains(j) ? &dvalues(j - all.begin, Index{0}) : zero.data());
+    const bool seen = keys.contains(j);
+    Scratch<T>::copy_row(views.gradients.dk[b][g][j], seen ? dkeys[j - keys.begin] : zero.view().slice(0, 0, D));
+    Scratch<T>::copy_row(views.gradients.dv[b][g][j], seen ? dvalues[j - keys.begin] : zero.view().slice(0, 0, E));
   }
 }
 
@@ -264,13 +280,11 @@ void forward_float(const AttentionCall<float>& call, const AttentionOutputs<floa
 void forward_double(const AttentionCall<double>& call, const AttentionOutputs<double>& outputs, Index b, Index g) {
   forward_kv_head(call, outputs, b, g);
 }
-void backward_float(const AttentionCall<float>& call, const BackwardViews<float>& views, View<float, 4> dbias,
-                    Index b, Index g) {
-  backward_kv_head(call, views, dbias, b, g);
+void backward_float(const AttentionCall<float>& call, const BackwardViews<float>& views, Index b, Index g) {
+  backward_kv_head(call, views, b, g);
 }
-void backward_double(const AttentionCall<double>& call, const BackwardViews<double>& views, View<double, 4> dbias,
-                     Index b, Index g) {
-  backward_kv_head(call, views, dbias, b, g);
+void backward_double(const AttentionCall<double>& call, const BackwardViews<double>& views, Index b, Index g) {
+  backward_kv_head(call, views, b, g);
 }
 
 }  // namespace heedful::HWY_NAMESPACE
@@ -321,12 +335,11 @@ void attention_backward(const Context& context, const AttentionGradients<T>& gra
   const AttentionCall<T> call(inputs, options);
   check_backward(call.shape, gradients, dout, saved, options);
   const auto& [B, Tq, Tk, H, G, D, E] = call.shape;
-  const BackwardViews<T> views{gradients, dout, saved};
+  BackwardViews<T> views{gradients, gradients.dbias, dout, saved};
+  const bool shared = !views.dbias.empty() && views.dbias.extents() != Extents<4>{B, H, Tq, Tk};
+  if (!views.dbias.empty()) views.dbias = broadcast(views.dbias, {B, H, Tq, Tk});
   const auto kernel = backward_kernel<T>();
-  View<T, 4> dbias = gradients.dbias;
-  const bool shared = !dbias.empty() && dbias.extents() != Extents<4>{B, H, Tq, Tk};
-  if (!dbias.empty()) dbias = broadcast(dbias, {B, H, Tq, Tk});
-  const auto work = [&, groups = G](Index task) { kernel(call, views, dbias, task / groups, task % groups); };
+  const auto work = [&, groups = G](Index task) { kernel(call, views, task / groups, task % groups); };
   if (shared) {  // sequences or heads that share a bias add into it in ascending order
     for (Index task = 0; task < B * G; ++task) work(task);
   } else {

@@ -23,17 +23,17 @@ Index padded(Index columns) {
   return (columns + lanes - 1) / lanes * lanes;
 }
 
-// y[c] += Σ_r x[r] · matrix[r][c] for r in [0, rows), the chain going on from what y holds. y has room for whole
-// vectors, and so have the matrix's rows.
-template <class T>
-void add_row_times_matrix(T* HWY_RESTRICT y, const T* HWY_RESTRICT x, const T* HWY_RESTRICT matrix, Index stride,
-                          Index rows, Index columns) {
+// y[c] = Σ_r x[r] · matrix[r][c] for r in [0, rows), or with kAdd y[c] + it, the chain going on from what y holds. y
+// has room for whole vectors, and so have the matrix's rows.
+template <bool kAdd, class T>
+void row_product(T* HWY_RESTRICT y, const T* HWY_RESTRICT x, const T* HWY_RESTRICT matrix, Index stride, Index rows,
+                 Index columns) {
   const hn::ScalableTag<T> d;
   const Index lanes = static_cast<Index>(hn::Lanes(d));
+  const auto start = [&](Index c) { return kAdd ? hn::LoadU(d, y + c) : hn::Zero(d); };
   Index c = 0;
   for (; c + 3 * lanes < columns; c += 4 * lanes) {
-    auto y0 = hn::LoadU(d, y + c), y1 = hn::LoadU(d, y + c + lanes);
-    auto y2 = hn::LoadU(d, y + c + 2 * lanes), y3 = hn::LoadU(d, y + c + 3 * lanes);
+    auto y0 = start(c), y1 = start(c + lanes), y2 = start(c + 2 * lanes), y3 = start(c + 3 * lanes);
     const T* m = matrix + c;
     for (Index r = 0; r < rows; ++r, m += stride) {
       const auto factor = hn::Set(d, x[r]);
@@ -48,11 +48,19 @@ void add_row_times_matrix(T* HWY_RESTRICT y, const T* HWY_RESTRICT x, const T* H
     hn::StoreU(y3, d, y + c + 3 * lanes);
   }
   for (; c < columns; c += lanes) {
-    auto y0 = hn::LoadU(d, y + c);
+    auto y0 = start(c);
     const T* m = matrix + c;
     for (Index r = 0; r < rows; ++r, m += stride) y0 = hn::MulAdd(hn::Set(d, x[r]), hn::LoadU(d, m), y0);
     hn::StoreU(y0, d, y + c);
   }
+}
+template <class T>
+void row_times_matrix(T* y, const T* x, const T* matrix, Index stride, Index rows, Index columns) {
+  row_product<false>(y, x, matrix, stride, rows, columns);
+}
+template <class T>
+void add_row_times_matrix(T* y, const T* x, const T* matrix, Index stride, Index rows, Index columns) {
+  row_product<true>(y, x, matrix, stride, rows, columns);
 }
 
 // matrix[r][c] += x[r] · y[c]

@@ -17,8 +17,9 @@ constexpr Index kMaxPosition = Index{1} << 53;
 template <class T, int Rank>
 void check_view(const View<T, Rank>& view, std::string_view name, std::string_view letters,
                 const std::type_identity_t<Extents<Rank>>& expected) {
-  require(view.extents() == expected && (!view.empty() || view.size() == 0), kWhere, "{}: expected {} = {}, got {}",
-          name, letters, shape_text(expected), view.empty() ? "none" : shape_text(view.extents()));
+  if (view.extents() == expected && (!view.empty() || view.size() == 0)) return;
+  fail(kWhere, "{}: expected {} = {}, got {}", name, letters, shape_text(expected),
+       view.empty() ? "none" : shape_text(view.extents()));
 }
 
 template <class T, int Rank>
@@ -30,10 +31,13 @@ void check_optional(const View<T, Rank>& view, std::string_view name, std::strin
 template <class T>
 void check_shared(const View<T, 4>& view, std::string_view name, const AttentionShape& shape) {
   if (view.empty()) return;
-  require((view.extent(0) == shape.B || view.extent(0) == 1) && (view.extent(1) == shape.H || view.extent(1) == 1) &&
-              view.extent(2) == shape.Tq && view.extent(3) == shape.Tk,
-          kWhere, "{}: expected [B|1, H|1, Tq, Tk] = [{}|1, {}|1, {}, {}], got {}", name, shape.B, shape.H, shape.Tq,
-          shape.Tk, shape_text(view.extents()));
+  const auto fits = [&view](int axis, Index extent) { return view.extent(axis) == extent; };
+  if ((fits(0, shape.B) || fits(0, 1)) && (fits(1, shape.H) || fits(1, 1)) && fits(2, shape.Tq) &&
+      fits(3, shape.Tk)) {
+    return;
+  }
+  fail(kWhere, "{}: expected [B|1, H|1, Tq, Tk] = [{}|1, {}|1, {}, {}], got {}", name, shape.B, shape.H, shape.Tq,
+       shape.Tk, shape_text(view.extents()));
 }
 
 template <class T>
@@ -49,10 +53,10 @@ AttentionShape check_inputs(const AttentionInputs<T>& inputs) {
   check_view(q, "q", "[B, H, Tq, D]", {shape.B, shape.H, shape.Tq, shape.D});
   check_view(k, "k", "[B, G, Tk, D]", {shape.B, shape.G, shape.Tk, shape.D});
   check_view(v, "v", "[B, G, Tk, E]", {shape.B, shape.G, shape.Tk, shape.E});
-  require(shape.H >= 1 && shape.D >= 1, kWhere, "q: expected at least one head and a width of at least 1, got {}",
-          shape_text(q.extents()));
-  require(shape.G >= 1 && shape.E >= 1, kWhere, "v: expected at least one head and a width of at least 1, got {}",
-          shape_text(v.extents()));
+  require(shape.H >= 1 && shape.D >= 1, kWhere, "q: expected heads and width of at least 1, got {} and {}", shape.H,
+          shape.D);
+  require(shape.G >= 1 && shape.E >= 1, kWhere, "v: expected heads and width of at least 1, got {} and {}", shape.G,
+          shape.E);
   require(shape.H % shape.G == 0, kWhere,
           "heads: expected the query heads to be a multiple of the key-value heads, got {} and {}", shape.H, shape.G);
   return shape;
@@ -135,9 +139,8 @@ void check_backward(const AttentionShape& shape, const AttentionGradients<T>& gr
   check_view(saved.out, "saved out", "[B, H, Tq, E]", out);
   check_view(saved.row_max, "saved row_max", "[B, H, Tq]", rows);
   check_view(saved.row_sum, "saved row_sum", "[B, H, Tq]", rows);
-  require(gradients.dbias.empty() || gradients.dbias.extents() == options.bias.extents(), kWhere,
-          "dbias: expected the extents of the bias, {}, got {}",
-          options.bias.empty() ? "none" : shape_text(options.bias.extents()), shape_text(gradients.dbias.extents()));
+  require(gradients.dbias.empty() || !options.bias.empty(), kWhere, "dbias: expected only where a bias is given");
+  check_optional(gradients.dbias, "dbias", "the bias's extents", options.bias.extents());
 }
 
 template <class T>

@@ -21,12 +21,15 @@ template <std::size_t Rank>
 Index checked_size(const std::array<Index, Rank>& extents, Index element_bytes) {
   Index product = 1;
   for (Index extent : extents) {
-    require(extent >= 0, "tensor", "extent: expected at least 0, got {}", shape_text(extents));
+    if (extent < 0) fail("tensor", "extent: expected at least 0, got {}", shape_text(extents));
+  }
+  for (Index extent : extents) {
     if (extent == 0) return 0;
   }
   for (Index extent : extents) {
-    require(product <= std::numeric_limits<Index>::max() / element_bytes / extent, "tensor",
-            "size: {} does not fit this machine", shape_text(extents));
+    if (product > std::numeric_limits<Index>::max() / element_bytes / extent) {
+      fail("tensor", "size: {} does not fit this machine", shape_text(extents));
+    }
     product *= extent;
   }
   return product;
