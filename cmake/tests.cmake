@@ -1,4 +1,5 @@
-# One test program a folder, holding every *_test.cc in it; the tests are found by asking the program.
+# One test program a folder, holding every *_test.cc in it; the tests are found by asking the program. Tests named
+# DISABLED_Nightly… run under `ctest -C Nightly -L nightly` alone.
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
@@ -17,5 +18,8 @@ foreach(folder ${folders})
     target_link_libraries(${name}_test PRIVATE heedful_test_support)
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}/ PROPERTIES LABELS ${name} TIMEOUT 900
                          DISCOVERY_TIMEOUT 60)
+    add_test(NAME ${name}/nightly CONFIGURATIONS Nightly
+             COMMAND ${name}_test --gtest_also_run_disabled_tests --gtest_filter=*.DISABLED_Nightly*)
+    set_tests_properties(${name}/nightly PROPERTIES LABELS nightly TIMEOUT 7200)
   endif()
 endforeach()
