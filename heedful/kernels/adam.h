@@ -1,6 +1,5 @@
 // One step of Adam (Kingma & Ba, arXiv:1412.6980), or AdamW (Loshchilov & Hutter, arXiv:1711.05101) when the weight
-// decay λ is above 0.                                                                      every view [P], t = step ≥
-// 1
+// decay λ is above 0.                                                                every view [P], t = step ≥ 1
 //
 //     p ← p − η·λ·p                                       only when λ > 0
 //     m ← β₁·m + (1 − β₁)·g

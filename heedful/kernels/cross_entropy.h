@@ -1,7 +1,7 @@
 // Weighted cross-entropy on logits, with its gradient in the same pass.
 //
-//     loss = Σ_n w[n]·(log Σ_v exp(logits[n, v]) − logits[n, target[n]]) / Σ_n w[n]          logits [N, V], w, target
-//     [N] dlogits[n, v] = (softmax(logits[n])[v] − [v = target[n]])·w[n] / Σ_n w[n]
+//     loss = Σ_n w[n]·(log Σ_v exp(logits[n, v]) − logits[n, target[n]]) / Σ_n w[n]
+//     dlogits[n, v] = (softmax(logits[n])[v] − [v = target[n]])·w[n] / Σ_n w[n]     logits [N, V], w, target [N]
 //
 // The log-sum-exp subtracts the row's maximum. A row of weight 0 has loss 0 and gradient 0, and neither its logits
 // nor its target are read: padding may hold anything. Empty weights are all 1. The loss and Σw are summed in double

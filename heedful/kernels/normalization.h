@@ -1,6 +1,5 @@
 // Layer normalisation (Ba et al., arXiv:1607.06450) and root-mean-square normalisation (Zhang & Sennrich,
-// arXiv:1910.07467) of every row.                                                          x, y [N, C], gain, bias
-// [C]
+// arXiv:1910.07467) of every row.                                                   x, y [N, C], gain, bias [C]
 //
 //     layer:  μ = mean(x),  r = 1/√(mean((x − μ)²) + ε),  x̂ = (x − μ)·r,  y = gain·x̂ + bias
 //     rms:    r = 1/√(mean(x²) + ε),                      x̂ = x·r,        y = gain·x̂
