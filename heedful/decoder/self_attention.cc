@@ -1,0 +1,94 @@
+#include "heedful/decoder/self_attention.h"
+
+#include "heedful/attention/rotary.h"
+#include "heedful/core/check.h"
+#include "heedful/kernels/linear.h"
+
+namespace heedful {
+template <class T>
+AttentionOptions<T> attention_options(const BlockRows<T>& rows) {
+  AttentionOptions<T> options;
+  if (!rows.config.scale) options.scale = 1;
+  options.softcap = rows.config.softcap;
+  options.window = rows.config.window;
+  options.alibi_slopes = rows.tables.alibi_slopes;
+  options.causal = true;
+  options.alignment = Alignment::bottom_right;  // the last new position stands on the last key
+  return options;
+}
+
+template <class T>
+void self_attention_forward(const Context& context, View<T, 2> y, BlockActivations<T>& activations,
+                            View<const T, 2> x, const BlockWeights<const T>& weights, const BlockRows<T>& rows) {
+  const DecoderConfig& config = rows.config;
+  linear_forward<T>(context, activations.q, x, weights.query.weight, weights.query.bias);
+  linear_forward<T>(context, activations.k, x, weights.key.weight, weights.key.bias);
+  linear_forward<T>(context, activations.v, x, weights.value.weight, weights.value.bias);
+  const View<T, 4> q = split_heads(activations.q.view(), rows.batch, config.heads);     // [B, H, T, D]
+  const View<T, 4> k = split_heads(activations.k.view(), rows.batch, config.kv_heads);  // [B, G, T, D]
+  const View<T, 4> v = split_heads(activations.v.view(), rows.batch, config.kv_heads);  // [B, G, T, D]
+  if (config.position == Position::rotary) {
+    rotary_forward<T>(q, q, rows.positions, *rows.tables.rotary, config.rotary_layout);
+    rotary_forward<T>(k, k, rows.positions, *rows.tables.rotary, config.rotary_layout);
+  }
+
+  AttentionInputs<T> inputs{q, k, v};
+  if (rows.cache != nullptr) {
+    rows.cache->append(rows.layer, rows.positions(0, 0), k, v);
+    inputs.k = rows.cache->keys(rows.layer);
+    inputs.v = rows.cache->values(rows.layer);
+  }
+  AttentionOutputs<T> outputs;
+  outputs.out = split_heads(activations.heads.view(), rows.batch, config.heads);
+  outputs.row_max = activations.row_max;
+  outputs.row_sum = activations.row_sum;
+  attention_forward(context, outputs, inputs, attention_options(rows));
+
+  linear_forward<T>(context, y, activations.heads, weights.output.weight, weights.output.bias);
+}
+
+template <class T>
+void self_attention_backward(const Context& context, BackwardRoom<T>& room, const BlockWeights<T>& gradients,
+                             View<const T, 2> dy, const BlockSaved<T>& saved, const BlockWeights<const T>& weights) {
+  const auto& [x, activations, rows] = saved;
+  const DecoderConfig& config = rows.config;
+  HEEDFUL_CHECK(rows.cache == nullptr);
+  linear_backward<T>(context, {room.dheads, gradients.output.weight, gradients.output.bias}, dy, activations.heads,
+                     weights.output.weight);
+
+  const auto heads = [&](const Tensor<T, 2>& tensor, Index count) {
+    return split_heads(tensor.view(), rows.batch, count);
+  };
+  AttentionGradients<T> out;
+  out.dq = split_heads(room.dq.view(), rows.batch, config.heads);
+  out.dk = split_heads(room.dk.view(), rows.batch, config.kv_heads);
+  out.dv = split_heads(room.dv.view(), rows.batch, config.kv_heads);
+  const AttentionInputs<T> inputs{heads(activations.q, config.heads), heads(activations.k, config.kv_heads),
+                                  heads(activations.v, config.kv_heads)};
+  const AttentionSaved<T> statistics{heads(activations.heads, config.heads), activations.row_max,
+                                     activations.row_sum};
+  attention_backward<T>(context, out, heads(room.dheads, config.heads), inputs, statistics, attention_options(rows));
+  if (config.position == Position::rotary) {
+    rotary_backward<T>(out.dq, out.dq, rows.positions, *rows.tables.rotary, config.rotary_layout);
+    rotary_backward<T>(out.dk, out.dk, rows.positions, *rows.tables.rotary, config.rotary_layout);
+  }
+
+  linear_backward<T>(context, {room.dnorm, gradients.query.weight, gradients.query.bias}, room.dq, x,
+                     weights.query.weight);
+  linear_backward<T>(context, {room.dnorm, gradients.key.weight, gradients.key.bias, /*accumulate_dx=*/true}, room.dk,
+                     x, weights.key.weight);
+  linear_backward<T>(context, {room.dnorm, gradients.value.weight, gradients.value.bias, /*accumulate_dx=*/true},
+                     room.dv, x, weights.value.weight);
+}
+
+#define HEEDFUL_INSTANTIATE(T)                                                                                \
+  template AttentionOptions<T> attention_options<T>(const BlockRows<T>&);                                     \
+  template void self_attention_forward<T>(const Context&, View<T, 2>, BlockActivations<T>&, View<const T, 2>, \
+                                          const BlockWeights<const T>&, const BlockRows<T>&);                 \
+  template void self_attention_backward<T>(const Context&, BackwardRoom<T>&, const BlockWeights<T>&,          \
+                                           View<const T, 2>, const BlockSaved<T>&, const BlockWeights<const T>&);
+HEEDFUL_INSTANTIATE(float)
+HEEDFUL_INSTANTIATE(double)
+#undef HEEDFUL_INSTANTIATE
+
+}  // namespace heedful
