@@ -158,6 +158,16 @@ std::uint64_t ByteReader::take_integer(int bytes, std::string_view what) {
   return value;
 }
 
+std::string shown(std::string_view text) {
+  constexpr std::size_t kMaxShown = 60;
+  std::string result = "\"";
+  for (char c : text.substr(0, kMaxShown)) {
+    const auto code = static_cast<unsigned char>(c);
+    result += code < ' ' || code == 0x7F ? fmt::format("\\x{:02x}", code) : std::string(1, c);
+  }
+  return result + (text.size() > kMaxShown ? "…\"" : "\"");
+}
+
 void replace_file(const fs::path& path, const std::function<void(const fs::path& temporary)>& write) {
   TemporaryFile temporary(checked_target(path));
   write(temporary.path());

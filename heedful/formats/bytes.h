@@ -48,6 +48,9 @@ inline Bytes as_bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
+// A name or a text out of a file, in quotes and fit for one line of an error: cut short, control characters as \xNN.
+std::string shown(std::string_view text);
+
 // Writes the parts one after the other. Throws Error, the old file untouched and nothing left behind, where the disk
 // is full, the place is not writable, or the name belongs to something other than a file.
 void write_file(const std::filesystem::path& path, std::span<const Bytes> parts);

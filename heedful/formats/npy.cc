@@ -56,7 +56,7 @@ class HeaderParser {
       } else if (key == "shape" && !std::exchange(has_shape, true)) {
         header.shape = shape();
       } else {
-        fail(where_, "header: expected descr, fortran_order and shape once each, got '{}'", key);
+        fail(where_, "header: expected descr, fortran_order and shape once each, got {}", shown(key));
       }
       if (!accept(',')) {
         expect('}');
@@ -85,17 +85,9 @@ class HeaderParser {
     rest_.remove_prefix(word.size());
     return true;
   }
-  void expect(char symbol) {
-    require(accept(symbol), where_, "header: expected '{}' before \"{:.20}\"", symbol, shown());
-  }
+  void expect(char symbol) { require(accept(symbol), where_, "header: expected '{}' before {}", symbol, next()); }
 
-  // What comes next, fit for one line of an error.
-  std::string shown() const {
-    std::string text(rest_.substr(0, 20));
-    std::ranges::replace_if(
-        text, [](char c) { return c < ' ' || c > '~'; }, '?');
-    return text;
-  }
+  std::string next() const { return shown(rest_.substr(0, 20)); }  // for errors
 
   std::string_view quoted() {
     const char quote = accept('\'') ? '\'' : '"';
@@ -110,7 +102,7 @@ class HeaderParser {
 
   bool boolean() {
     if (accept_word("True")) return true;
-    require(accept_word("False"), where_, "header: fortran_order: expected True or False, got \"{}\"", shown());
+    require(accept_word("False"), where_, "header: fortran_order: expected True or False, got {}", next());
     return false;
   }
 
@@ -122,14 +114,14 @@ class HeaderParser {
       Index extent = 0;
       const char* end = rest_.data() + rest_.size();
       const auto [stop, error] = std::from_chars(rest_.data(), end, extent);
-      require(error == std::errc{} && extent >= 0, where_, "header: shape: expected a size, got \"{}\"", shown());
+      require(error == std::errc{} && extent >= 0, where_, "header: shape: expected a size, got {}", next());
       rest_.remove_prefix(static_cast<std::size_t>(stop - rest_.data()));
       accept('L');  // Python 2 wrote long integers so
       extents.push_back(extent);
       require(extents.size() <= kMaxRank, where_, "header: shape: expected at most {} axes", kMaxRank);
       if (accept(',')) continue;
-      require(extents.size() > 1, where_, "header: shape: expected a tuple, got a number in parentheses");
       expect(')');
+      require(extents.size() > 1, where_, "header: shape: expected a tuple, got a number in parentheses");
       break;
     }
     return extents;
@@ -146,8 +138,8 @@ class HeaderParser {
     }
     require(!code.starts_with('O'), where_, "type: expected numbers, got pickled objects, which are never read");
     const auto* found = std::ranges::find(kTypeCodes, code, &std::pair<std::string_view, DataType>::first);
-    require(found != kTypeCodes.end(), where_, "type: expected b1, i1 to i8, u1 to u8 or f2 to f8, got '{:.20}'",
-            text);
+    require(found != kTypeCodes.end(), where_, "type: expected b1, i1 to i8, u1 to u8 or f2 to f8, got {}",
+            shown(text));
     header.type = found->second;
   }
 

@@ -60,21 +60,33 @@ std::vector<std::byte> read_member(zip_t* archive, zip_uint64_t index, std::uint
   return bytes;
 }
 
-ArrayMap read_archive(zip_t* archive, std::string_view where, Index max_bytes) {
+// libzip takes a file of no bytes for an archive of no members; here it is a file cut short.
+void refuse_empty(zip_source_t* source, std::string_view where) {
+  zip_stat_t facts;
+  if (source == nullptr || zip_source_stat(source, &facts) != 0) return;  // opening it will say why
+  const bool empty = (facts.valid & ZIP_STAT_SIZE) != 0 && facts.size == 0;
+  if (empty) zip_source_free(source);
+  require(!empty, where, "zip: expected an archive, got an empty file");
+}
+
+ArrayMap read_archive(zip_source_t* source, std::string_view where, Index max_bytes) {
+  refuse_empty(source, where);
+  const Archive owner = open_archive(source, ZIP_RDONLY, where);
+  zip_t* archive = owner.get();
   ArrayMap arrays;
   std::uint64_t bytes_left = static_cast<std::uint64_t>(max_bytes);
   const auto count = static_cast<zip_uint64_t>(zip_get_num_entries(archive, 0));
   for (zip_uint64_t index = 0; index < count; ++index) {
     zip_stat_t facts;
     zip_stat_init(&facts);
-    require(zip_stat_index(archive, index, 0, &facts) == 0, where, "zip: member {}: {}", index,
-            zip_strerror(archive));
+    const bool found = zip_stat_index(archive, index, 0, &facts) == 0;
+    require(found, where, "zip: member {}: {}", index, zip_strerror(archive));
     constexpr zip_uint64_t kNeeded = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_METHOD;
     require((facts.valid & kNeeded) == kNeeded, where, "zip: member {}: no name, size or method", index);
     const std::string_view member = facts.name;
-    const std::string member_where = fmt::format("{}: {}", where, member);
+    const std::string member_where = fmt::format("{}: {}", where, shown(member));
     require(member.size() > kSuffix.size() && member.ends_with(kSuffix), where,
-            "zip: expected only .npy arrays, got \"{}\"", member);
+            "zip: expected only .npy arrays, got {}", shown(member));
     require(facts.comp_method == ZIP_CM_STORE || facts.comp_method == ZIP_CM_DEFLATE, member_where,
             "zip: expected a stored or deflated member, got method {}", facts.comp_method);
     require(facts.size <= bytes_left, member_where, "size: expected at most {} bytes in the archive, got more",
@@ -83,8 +95,8 @@ ArrayMap read_archive(zip_t* archive, std::string_view where, Index max_bytes) {
 
     Array array = parse_npy(read_member(archive, index, facts.size, member_where), member_where);
     const std::string_view key = member.substr(0, member.size() - kSuffix.size());
-    require(arrays.emplace(key, std::move(array)).second, where, "zip: expected every name once, got \"{}\" twice",
-            key);
+    require(arrays.emplace(key, std::move(array)).second, where, "zip: expected every name once, got {} twice",
+            shown(key));
   }
   return arrays;
 }
@@ -98,26 +110,23 @@ void add_member(zip_t* archive, const std::string& name, const zip_buffer_fragme
   const zip_int64_t index = zip_file_add(archive, (name + std::string(kSuffix)).c_str(), source, ZIP_FL_ENC_UTF_8);
   if (index < 0) {
     zip_source_free(source);
-    fail(where, "zip: cannot add \"{}\": {}", name, zip_strerror(archive));
+    fail(where, "zip: cannot add {}: {}", shown(name), zip_strerror(archive));
   }
   // The same arrays give the same file: no compressor's choices, no clock.
   const auto added = static_cast<zip_uint64_t>(index);
   const bool plain = zip_set_file_compression(archive, added, ZIP_CM_STORE, 0) == 0 &&
                      zip_file_set_dostime(archive, added, 0, 0x21, 0) == 0;  // 1 January 1980
-  require(plain, where, "zip: cannot add \"{}\": {}", name, zip_strerror(archive));
+  require(plain, where, "zip: cannot add {}: {}", shown(name), zip_strerror(archive));
 }
 
 }  // namespace
 
 ArrayMap parse_npz(Bytes file, std::string_view where, Index max_bytes) {
-  zip_source_t* source = zip_source_buffer_create(file.data(), file.size(), 0, nullptr);
-  return read_archive(open_archive(source, ZIP_RDONLY, where).get(), where, max_bytes);
+  return read_archive(zip_source_buffer_create(file.data(), file.size(), 0, nullptr), where, max_bytes);
 }
 
 ArrayMap read_npz(const std::filesystem::path& path, Index max_bytes) {
-  const std::string where = path.string();
-  zip_source_t* source = zip_source_file_create(path.c_str(), 0, -1, nullptr);
-  return read_archive(open_archive(source, ZIP_RDONLY, where).get(), where, max_bytes);
+  return read_archive(zip_source_file_create(path.c_str(), 0, -1, nullptr), path.string(), max_bytes);
 }
 
 void write_npz(const std::filesystem::path& path, const ArrayMap& arrays) {
@@ -129,7 +138,7 @@ void write_npz(const std::filesystem::path& path, const ArrayMap& arrays) {
   std::vector<std::string> preambles;
   preambles.reserve(arrays.size());  // libzip keeps the pointers until it writes
   for (const auto& [name, array] : arrays)
-    preambles.push_back(npy_preamble(array, fmt::format("{}: {}", where, name)));
+    preambles.push_back(npy_preamble(array, fmt::format("{}: {}", where, shown(name))));
 
   replace_file(path, [&](const std::filesystem::path& temporary) {
     zip_source_t* target = zip_source_file_create(temporary.c_str(), 0, -1, nullptr);
@@ -145,7 +154,8 @@ void write_npz(const std::filesystem::path& path, const ArrayMap& arrays) {
       add_member(archive.get(), name, parts, where);
       ++preamble;
     }
-    require(zip_close(archive.get()) == 0, where, "cannot write: {}", zip_strerror(archive.get()));
+    const bool written = zip_close(archive.get()) == 0;
+    require(written, where, "cannot write: {}", zip_strerror(archive.get()));
     archive.release();  // NOLINT(bugprone-unused-return-value): zip_close freed it
   });
 }
