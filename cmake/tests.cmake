@@ -23,3 +23,11 @@ foreach(folder ${folders})
     set_tests_properties(${name}/nightly PROPERTIES LABELS nightly TIMEOUT 7200)
   endif()
 endforeach()
+
+# A sanitized library would need a sanitized consumer.
+if(NOT HEEDFUL_SANITIZE)
+  add_test(NAME install/embed
+           COMMAND ${CMAKE_COMMAND} -D BUILD=${CMAKE_BINARY_DIR} -D SOURCE=${CMAKE_CURRENT_SOURCE_DIR}
+                   -D WORK=${CMAKE_BINARY_DIR}/install_test -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/install_test.cmake)
+  set_tests_properties(install/embed PROPERTIES LABELS install TIMEOUT 300)
+endif()

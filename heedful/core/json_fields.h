@@ -36,7 +36,10 @@ std::string_view enum_name(Enum value, std::type_identity_t<std::span<const Enum
 template <class Enum>
 std::string enum_choices(std::span<const EnumName<Enum>> names) {
   std::string text;
-  for (const auto& entry : names) text += (text.empty() ? "" : "|") + std::string(entry.name);
+  for (const auto& entry : names) {
+    if (!text.empty()) text += '|';
+    text += entry.name;
+  }
   return text;
 }
 
