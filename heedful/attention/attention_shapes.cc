@@ -71,8 +71,9 @@ void check_positions(const AttentionShape& shape, const AttentionOptions<T>& opt
   if (options.alignment == Alignment::offsets) {
     check_view(options.query_offsets, "query_offsets", "[B]", {shape.B});
     for (Index b = 0; b < shape.B; ++b) {
-      require(std::abs(options.query_offsets[b]) <= kMaxPosition, kWhere,
-              "query_offsets[{}]: expected at most 2^53 either way, got {}", b, options.query_offsets[b]);
+      const Index offset = options.query_offsets[b];
+      require(-kMaxPosition <= offset && offset <= kMaxPosition, kWhere,
+              "query_offsets[{}]: expected at most 2^53 either way, got {}", b, offset);
     }
   } else {
     require(options.query_offsets.empty(), kWhere, "query_offsets: expected only with Alignment::offsets");

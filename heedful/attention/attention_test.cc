@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "heedful/core/random.h"
 #include "heedful/core/tensor.h"
 
 namespace heedful {
@@ -78,6 +80,43 @@ TYPED_TEST(WorkedNumbers, SoftmaxGradient) {
   EXPECT_NEAR(dv[0], T{0.25}, tolerance);
   EXPECT_NEAR(dv[1], T{0.75}, tolerance);
   EXPECT_NEAR(dq[0], T{0.375} * std::log(T{3}), tolerance);
+}
+
+// The article's mask example: 5×5 normal scores from seed 3, causal. Its printed matrices have three digits.
+TEST(PrintedMaskMatrices, BeforeAndAfterTheSoftmax) {
+  Random random(3);
+  Tensor<double, 2> scores({5, 5});
+  for (double& score : scores) score = random.normal();
+  Tensor<double, 4> identity({1, 1, 5, 5}), keys({1, 1, 5, 5}), values({1, 1, 5, 1}), out({1, 1, 5, 1});
+  Tensor<double, 4> weights({1, 1, 5, 5}), everything({1, 1, 5, 5});
+  for (Index i = 0; i < 5; ++i) {
+    identity(0, 0, i, i) = 1;
+    for (Index j = 0; j < 5; ++j) keys(0, 0, j, i) = scores(i, j);
+  }
+  const AttentionInputs<double> inputs{.q = identity, .k = keys, .v = values};
+  attention_forward<double>(Context(), {.out = out, .weights = weights}, inputs, {.scale = 1, .causal = true});
+  attention_forward<double>(Context(), {.out = out, .weights = everything}, inputs, {.scale = 1});
+
+  const double right[5][5] = {{1, 0, 0, 0, 0},
+                              {0.859, 0.141, 0, 0, 0},
+                              {0.462, 0.259, 0.278, 0, 0},
+                              {0.119, 0.285, 0.138, 0.458, 0},
+                              {0.115, 0.529, 0.194, 0.068, 0.094}};
+  const double wrong_row_sums[5] = {0.733, 0.031, 0.759, 0.874, 1};  // of the softmax masked afterwards
+  double deviation = 0;
+  for (Index i = 0; i < 5; ++i) {
+    double right_sum = 0, wrong_sum = 0;
+    for (Index j = 0; j < 5; ++j) {
+      const double wrong = j <= i ? everything(0, 0, i, j) : 0;
+      EXPECT_NEAR(weights(0, 0, i, j), right[i][j], 0.0005);
+      right_sum += weights(0, 0, i, j);
+      wrong_sum += wrong;
+      deviation = std::max(deviation, std::abs(weights(0, 0, i, j) - wrong));
+    }
+    EXPECT_NEAR(right_sum, 1, 10 * kRounding<double>);
+    EXPECT_NEAR(wrong_sum, wrong_row_sums[i], 0.0005);
+  }
+  EXPECT_NEAR(deviation, 0.8317, 0.00005);
 }
 
 }  // namespace

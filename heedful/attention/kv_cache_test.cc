@@ -1,0 +1,110 @@
+#include "heedful/attention/kv_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "heedful/core/error.h"
+
+namespace heedful {
+namespace {
+
+constexpr KvCacheShape kShape{.layers = 2, .B = 2, .G = 3, .capacity = 5, .D = 2, .E = 4};
+
+// Numbers that name their place.
+double mark(Index layer, Index b, Index g, Index position, Index column) {
+  return static_cast<double>((((layer * 10 + b) * 10 + g) * 10 + position) * 10 + column);
+}
+Tensor<double, 4> rows(Index layer, Index begin, Index n, Index width, double sign) {
+  Tensor<double, 4> x({kShape.B, kShape.G, n, width});
+  for (Index b = 0; b < kShape.B; ++b) {
+    for (Index g = 0; g < kShape.G; ++g) {
+      for (Index i = 0; i < n; ++i) {
+        for (Index c = 0; c < width; ++c) x(b, g, i, c) = sign * mark(layer, b, g, begin + i, c);
+      }
+    }
+  }
+  return x;
+}
+void append(KvCache<double>& cache, Index layer, Index begin, Index n) {
+  cache.append(layer, begin, rows(layer, begin, n, kShape.D, 1), rows(layer, begin, n, kShape.E, -1));
+}
+void expect_contents(const KvCache<double>& cache, Index layer, Index length) {
+  ASSERT_EQ(cache.length(layer), length);
+  const View<const double, 4> keys = cache.keys(layer), values = cache.values(layer);
+  ASSERT_EQ(keys.extents(), (Extents<4>{kShape.B, kShape.G, length, kShape.D}));
+  ASSERT_EQ(values.extents(), (Extents<4>{kShape.B, kShape.G, length, kShape.E}));
+  for (Index b = 0; b < kShape.B; ++b) {
+    for (Index g = 0; g < kShape.G; ++g) {
+      for (Index p = 0; p < length; ++p) {
+        for (Index d = 0; d < kShape.D; ++d) ASSERT_EQ(keys(b, g, p, d), mark(layer, b, g, p, d));
+        for (Index e = 0; e < kShape.E; ++e) ASSERT_EQ(values(b, g, p, e), -mark(layer, b, g, p, e));
+      }
+    }
+  }
+}
+
+TEST(KvCache, KeepsEveryLayerAtItsPositions) {
+  KvCache<double> cache(kShape);
+  append(cache, 0, 0, 3);
+  expect_contents(cache, 0, 3);
+  expect_contents(cache, 1, 0);
+  append(cache, 1, 0, 3);
+  append(cache, 0, 3, 1);
+  append(cache, 1, 3, 1);
+  append(cache, 0, 4, 1);
+  expect_contents(cache, 0, 5);
+  expect_contents(cache, 1, 4);
+}
+
+TEST(KvCache, TruncationIsExact) {
+  KvCache<double> cache(kShape);
+  append(cache, 0, 0, 5);
+  append(cache, 1, 0, 5);
+  cache.truncate(2);
+  expect_contents(cache, 0, 2);
+  expect_contents(cache, 1, 2);
+  append(cache, 0, 2, 2);
+  append(cache, 1, 2, 2);
+  expect_contents(cache, 0, 4);
+  cache.truncate(0);
+  expect_contents(cache, 1, 0);
+}
+
+std::string refused(auto call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(KvCache, RefusesWhatWouldScrambleIt) {
+  KvCache<double> cache(kShape);
+  append(cache, 0, 0, 3);
+  using testing::HasSubstr;
+  EXPECT_THAT(refused([&] { append(cache, 0, 2, 1); }),
+              HasSubstr("position: expected 3, the first free one of layer 0, got 2"));
+  EXPECT_THAT(refused([&] { append(cache, 0, 4, 1); }), HasSubstr("position: expected 3"));
+  EXPECT_THAT(refused([&] { append(cache, 0, 3, 3); }),
+              HasSubstr("capacity: expected at most 2 more positions in layer 0, got 3"));
+  EXPECT_THAT(refused([&] { append(cache, 2, 0, 1); }), HasSubstr("layer: expected 0 to 1, got 2"));
+  EXPECT_THAT(refused([&] { append(cache, -1, 0, 1); }), HasSubstr("layer: expected 0 to 1, got -1"));
+  EXPECT_THAT(refused([&] { (void)cache.keys(2); }), HasSubstr("layer"));
+  EXPECT_THAT(refused([&] { cache.append(0, 3, rows(0, 3, 1, 3, 1), rows(0, 3, 1, 4, 1)); }),
+              HasSubstr("k: expected"));
+  EXPECT_THAT(refused([&] { cache.append(0, 3, rows(0, 3, 1, 2, 1), rows(0, 3, 2, 4, 1)); }),
+              HasSubstr("v: expected"));
+  EXPECT_THAT(refused([&] { cache.truncate(1); }), HasSubstr("truncate: expected 0 to 0, got 1"))
+      << "layer 1 is empty";
+  EXPECT_THAT(refused([&] { cache.truncate(-1); }), HasSubstr("truncate"));
+  EXPECT_THROW(KvCache<double>({.layers = 1, .B = 1, .G = 1, .capacity = -1, .D = 1, .E = 1}), Error);
+  EXPECT_THROW(
+      KvCache<double>({.layers = Index{1} << 40, .B = Index{1} << 40, .G = 1, .capacity = 1, .D = 1, .E = 1}), Error);
+  expect_contents(cache, 0, 3);  // no refusal has left a trace
+}
+
+}  // namespace
+}  // namespace heedful
