@@ -11,15 +11,14 @@
 #include "heedful/attention/attention_shapes.h"
 #include "heedful/attention/mask.h"
 #include "heedful/core/tensor.h"
+#include "heedful/kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heedful/attention/attention.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 
-// clang-format off
 #include "heedful/attention/attention_rows-inl.h"
-// clang-format on
 
 #ifndef HEEDFUL_ATTENTION_ATTENTION_CALL_
 #define HEEDFUL_ATTENTION_ATTENTION_CALL_
@@ -132,8 +131,9 @@ struct ScoreRow {
 
   void soften(const KeyRange& run) {
     const T cap = static_cast<T>(call.options.softcap);
+    tanh_of_quotient(scores + run.begin, cap, run.size());
     for (Index n = run.begin; n < run.end; ++n) {
-      const T t = std::tanh(scores[n] / cap);
+      const T t = scores[n];
       scores[n] = cap * t;
       if (cap_slope != nullptr) cap_slope[n] = (1 - t) * (1 + t);
     }
@@ -192,10 +192,8 @@ void forward_kv_head(const AttentionCall<T>& call, const AttentionOutputs<T>& ou
       }
       double sum = 0;  // one double a row costs nothing, and a long row of floats keeps its last digits
       for (const KeyRange& run : row.runs) {
-        for (Index n = run.begin; n < run.end; ++n) {
-          weights[n] = std::exp(row.scores[n] - row_max);
-          sum += static_cast<double>(weights[n]);
-        }
+        exp_of_difference(weights + run.begin, row.scores + run.begin, row_max, run.size());
+        for (Index n = run.begin; n < run.end; ++n) sum += static_cast<double>(weights[n]);
       }
       const T row_sum = static_cast<T>(sum);
       std::fill_n(out.data(), padded<T>(E), T{0});
@@ -244,8 +242,9 @@ void backward_kv_head(const AttentionCall<T>& call, const BackwardViews<T>& view
                          values_transposed.stride(0), E, span.size());
         const T row_max = views.saved.row_max(b, h, i), row_sum = views.saved.row_sum(b, h, i);
         for (const KeyRange& run : row.runs) {
+          exp_of_difference(weights + run.begin, row.scores + run.begin, row_max, run.size());
           for (Index n = run.begin; n < run.end; ++n) {
-            weights[n] = std::exp(row.scores[n] - row_max) / row_sum;
+            weights[n] /= row_sum;
             dscores[n] = weights[n] * (dscores[n] - mean);
           }
           if (!views.dbias.empty()) {

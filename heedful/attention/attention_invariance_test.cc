@@ -1,5 +1,5 @@
-// What may not change a single bit of attention: what hidden places hold, what else is asked for, threads, the rest of
-// the batch, padding, chunks, a cache, and how the views are laid out.
+// What may not change a single bit of attention: what hidden places hold, what else is asked for, threads, the
+// instruction set, the rest of the batch, padding, chunks, a cache, and how the views are laid out.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -9,6 +9,7 @@
 #include "heedful/attention/attention_test_case.h"
 #include "heedful/attention/kv_cache.h"
 #include "heedful/attention/mask.h"
+#include "heedful/kernels/each_target.h"
 
 namespace heedful {
 namespace {
@@ -133,6 +134,15 @@ TYPED_TEST(AttentionInvariance, Threads) {
     for (const Context& context : contexts) {
       ASSERT_EQ(first_difference(alone, run_attention(c, context)), "") << context.threads() << " threads";
     }
+  });
+}
+
+TYPED_TEST(AttentionInvariance, TheInstructionSet) {
+  using T = TypeParam;
+  this->for_cases([](const AttentionCase<T>& c, Random&) {
+    const AttentionResults<T> best = run_attention(c);
+    for_each_target([&](const char* target) { EXPECT_EQ(first_difference(best, run_attention(c)), "") << target; });
+    if (testing::Test::HasFailure()) FAIL();
   });
 }
 

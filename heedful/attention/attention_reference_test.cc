@@ -14,6 +14,7 @@
 #include "heedful/attention/attention_test_case.h"
 #include "heedful/core/error.h"
 #include "heedful/formats/npz.h"
+#include "heedful/kernels/dual.h"
 
 namespace heedful {
 namespace {
@@ -21,30 +22,6 @@ namespace {
 constexpr double kRounding = std::numeric_limits<double>::epsilon() / 2;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-// A number and its derivative along one direction.
-struct Dual {
-  double x = 0, dx = 0;
-};
-Dual operator+(Dual a, Dual b) {
-  return {a.x + b.x, a.dx + b.dx};
-}
-Dual operator-(Dual a, Dual b) {
-  return {a.x - b.x, a.dx - b.dx};
-}
-Dual operator*(Dual a, Dual b) {
-  return {a.x * b.x, a.dx * b.x + a.x * b.dx};
-}
-Dual operator/(Dual a, Dual b) {
-  return {a.x / b.x, (a.dx - a.x / b.x * b.dx) / b.x};
-}
-Dual exp(Dual a) {
-  return {std::exp(a.x), std::exp(a.x) * a.dx};
-}
-Dual tanh(Dual a) {
-  const double t = std::tanh(a.x);
-  return {t, (1 - t * t) * a.dx};
-}
 
 // Whether query (b, h, i) sees key j, read straight off the comments of AttentionOptions.
 bool sees(const AttentionCase<double>& c, Index b, Index h, Index i, Index j) {
@@ -97,7 +74,7 @@ Tensor<Dual, 4> dual_attention(const AttentionCase<double>& c, const Direction& 
             if (c.alibi_slopes.size() > 0) {
               score = score - Dual{c.alibi_slopes(h) * static_cast<double>(std::abs(p - j)), 0};
             }
-            largest = std::max(largest, score.x);
+            largest = std::max(largest, score.value);
             if (second_time) total = total + (weights[static_cast<std::size_t>(j)] = exp(score - Dual{largest, 0}));
           }
         }
@@ -178,9 +155,9 @@ TEST_P(ReferenceFeature, BackwardIsTheTransposeOfTheDerivative) {
       // Both sides mix at most Tk values after scores of D products: (Tk + D + 16) roundings, times the scores' own
       // size in the exponent, which stays below 64 for these inputs.
       const double tolerance = static_cast<double>(c.shape.Tk + c.shape.D + 16) * 64 * kRounding * 8;
-      ASSERT_NEAR(dual.data()[n].x, results.out.data()[n], tolerance);
-      forward += dual.data()[n].dx * c.dout.data()[n];
-      size += std::abs(dual.data()[n].dx * c.dout.data()[n]);
+      ASSERT_NEAR(dual.data()[n].value, results.out.data()[n], tolerance);
+      forward += dual.data()[n].slope * c.dout.data()[n];
+      size += std::abs(dual.data()[n].slope * c.dout.data()[n]);
     }
     const double backward = sum_of_products(u.q, results.dq) + sum_of_products(u.k, results.dk) +
                             sum_of_products(u.v, results.dv) + sum_of_products(u.bias, results.dbias);

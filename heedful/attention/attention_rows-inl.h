@@ -1,8 +1,6 @@
-// The two loops under attention, for one row at a time. Matrices are packed: rows of whole vectors, so that no loop
-// has a tail. What the padding holds never reaches a result. Every element is one chain of fused multiply-adds in
-// ascending order, so it does not depend on the vector's width nor on what stands beside it.
-#include "hwy/highway.h"
-
+// The loops under attention, for one row at a time. Rows are followed by room for a whole vector, so that no product
+// has a tail; what stands there never reaches a result. Every element of a product is one chain of fused multiply-adds
+// in ascending order, so its bits depend neither on the target nor on what stands beside it.
 #if defined(HEEDFUL_ATTENTION_ATTENTION_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEEDFUL_ATTENTION_ATTENTION_ROWS_INL_H_
 #undef HEEDFUL_ATTENTION_ATTENTION_ROWS_INL_H_
@@ -11,11 +9,10 @@
 #endif
 
 #include "heedful/core/view.h"
+#include "heedful/kernels/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heedful::HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
 
 template <class T>
 Index padded(Index columns) {
@@ -30,17 +27,20 @@ void row_product(T* HWY_RESTRICT y, const T* HWY_RESTRICT x, const T* HWY_RESTRI
                  Index columns) {
   const hn::ScalableTag<T> d;
   const Index lanes = static_cast<Index>(hn::Lanes(d));
-  const auto start = [&](Index c) { return kAdd ? hn::LoadU(d, y + c) : hn::Zero(d); };
   Index c = 0;
   for (; c + 3 * lanes < columns; c += 4 * lanes) {
-    auto y0 = start(c), y1 = start(c + lanes), y2 = start(c + 2 * lanes), y3 = start(c + 3 * lanes);
+    auto y0 = hn::Zero(d), y1 = y0, y2 = y0, y3 = y0;
+    if constexpr (kAdd) {
+      y0 = hn::LoadU(d, y + c), y1 = hn::LoadU(d, y + c + lanes);
+      y2 = hn::LoadU(d, y + c + 2 * lanes), y3 = hn::LoadU(d, y + c + 3 * lanes);
+    }
     const T* m = matrix + c;
     for (Index r = 0; r < rows; ++r, m += stride) {
       const auto factor = hn::Set(d, x[r]);
-      y0 = hn::MulAdd(factor, hn::LoadU(d, m), y0);
-      y1 = hn::MulAdd(factor, hn::LoadU(d, m + lanes), y1);
-      y2 = hn::MulAdd(factor, hn::LoadU(d, m + 2 * lanes), y2);
-      y3 = hn::MulAdd(factor, hn::LoadU(d, m + 3 * lanes), y3);
+      y0 = Fma(factor, hn::LoadU(d, m), y0);
+      y1 = Fma(factor, hn::LoadU(d, m + lanes), y1);
+      y2 = Fma(factor, hn::LoadU(d, m + 2 * lanes), y2);
+      y3 = Fma(factor, hn::LoadU(d, m + 3 * lanes), y3);
     }
     hn::StoreU(y0, d, y + c);
     hn::StoreU(y1, d, y + c + lanes);
@@ -48,9 +48,10 @@ void row_product(T* HWY_RESTRICT y, const T* HWY_RESTRICT x, const T* HWY_RESTRI
     hn::StoreU(y3, d, y + c + 3 * lanes);
   }
   for (; c < columns; c += lanes) {
-    auto y0 = start(c);
+    auto y0 = hn::Zero(d);
+    if constexpr (kAdd) y0 = hn::LoadU(d, y + c);
     const T* m = matrix + c;
-    for (Index r = 0; r < rows; ++r, m += stride) y0 = hn::MulAdd(hn::Set(d, x[r]), hn::LoadU(d, m), y0);
+    for (Index r = 0; r < rows; ++r, m += stride) y0 = Fma(hn::Set(d, x[r]), hn::LoadU(d, m), y0);
     hn::StoreU(y0, d, y + c);
   }
 }
@@ -73,8 +74,30 @@ void add_outer_product(T* HWY_RESTRICT matrix, Index stride, const T* HWY_RESTRI
     const auto factor = hn::LoadU(d, y + c);
     T* m = matrix + c;
     for (Index r = 0; r < rows; ++r, m += stride) {
-      hn::StoreU(hn::MulAdd(hn::Set(d, x[r]), factor, hn::LoadU(d, m)), d, m);
+      hn::StoreU(Fma(hn::Set(d, x[r]), factor, hn::LoadU(d, m)), d, m);
     }
+  }
+}
+
+// y[n] = exp(x[n] − shift) for n in [0, count), where x ≤ shift. Of y nothing else is written.
+template <class T>
+void exp_of_difference(T* HWY_RESTRICT y, const T* HWY_RESTRICT x, T shift, Index count) {
+  const hn::ScalableTag<T> d;
+  const Index lanes = static_cast<Index>(hn::Lanes(d));
+  for (Index n = 0; n < count; n += lanes) {
+    const auto value = ExpFlushed(d, hn::Sub(hn::LoadU(d, x + n), hn::Set(d, shift)));
+    hn::BlendedStore(value, hn::FirstN(d, static_cast<size_t>(count - n)), d, y + n);
+  }
+}
+
+// x[n] = tanh(x[n] / divisor) for n in [0, count). Of x nothing else is written.
+template <class T>
+void tanh_of_quotient(T* HWY_RESTRICT x, T divisor, Index count) {
+  const hn::ScalableTag<T> d;
+  const Index lanes = static_cast<Index>(hn::Lanes(d));
+  for (Index n = 0; n < count; n += lanes) {
+    const auto value = Tanh(d, hn::Div(hn::LoadU(d, x + n), hn::Set(d, divisor)));
+    hn::BlendedStore(value, hn::FirstN(d, static_cast<size_t>(count - n)), d, x + n);
   }
 }
 
