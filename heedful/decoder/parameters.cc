@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "heedful/core/check.h"
+#include "heedful/core/dual.h"
 #include "heedful/core/error.h"
 
 namespace heedful {
@@ -152,5 +153,6 @@ Tensor<T, 1> initial_parameters(const DecoderConfig& config, Random& random) {
 HEEDFUL_INSTANTIATE(float)
 HEEDFUL_INSTANTIATE(double)
 #undef HEEDFUL_INSTANTIATE
+template DecoderWeights<const Dual> bind_weights<const Dual>(const DecoderConfig&, const Dual*);
 
 }  // namespace heedful
