@@ -34,9 +34,15 @@ struct Dual {
   friend bool operator<(const Dual& a, const Dual& b) { return a.value < b.value; }
 };
 
-inline Dual exp(const Dual& a) { return {std::exp(a.value), std::exp(a.value) * a.slope}; }
-inline Dual log(const Dual& a) { return {std::log(a.value), a.slope / a.value}; }
-inline Dual sqrt(const Dual& a) { return {std::sqrt(a.value), a.slope / (2 * std::sqrt(a.value))}; }
+inline Dual exp(const Dual& a) {
+  return {std::exp(a.value), std::exp(a.value) * a.slope};
+}
+inline Dual log(const Dual& a) {
+  return {std::log(a.value), a.slope / a.value};
+}
+inline Dual sqrt(const Dual& a) {
+  return {std::sqrt(a.value), a.slope / (2 * std::sqrt(a.value))};
+}
 inline Dual tanh(const Dual& a) {
   const double t = std::tanh(a.value);
   return {t, (1 - t * t) * a.slope};

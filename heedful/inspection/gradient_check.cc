@@ -30,7 +30,9 @@ struct Comparison {
 };
 
 // How far the rounding of the loss moves a difference quotient.
-double rounding_noise(double loss, double epsilon) { return 4 * kUnit * std::max(loss, 1.0) / epsilon; }
+double rounding_noise(double loss, double epsilon) {
+  return 4 * kUnit * std::max(loss, 1.0) / epsilon;
+}
 
 // A copy of the model whose coordinates can be moved, and the ReLU signs it shows.
 class Probe {
