@@ -13,10 +13,17 @@ constexpr T kInverseRoot2 = T{1} / std::numbers::sqrt2_v<T>;
 template <class T>
 constexpr T kInverseRoot2Pi = kInverseRoot2<T>* std::numbers::inv_sqrtpi_v<T>;
 
+// s = 1/(1 + exp(−x)) and 1 − s, neither by cancellation nor through an overflow.
 template <class T>
-T logistic(T x) {
-  return T{1} / (T{1} + std::exp(-x));
-}
+struct Logistic {
+  T value, rest;
+  explicit Logistic(T x) {
+    const T small = std::exp(-std::abs(x));
+    const T near = T{1} / (T{1} + small), far = small * near;
+    value = x < 0 ? far : near;
+    rest = x < 0 ? near : far;
+  }
+};
 
 struct Relu {
   template <class T>
@@ -49,24 +56,24 @@ struct GeluTanh {
   }
   template <class T>
   static T value(T x) {
-    return x * logistic(double_u(x));
+    return x * Logistic(double_u(x)).value;
   }
   template <class T>
   static T slope(T x) {
-    const T s = logistic(double_u(x));
-    return s + x * s * (1 - s) * (4 * kInverseRoot2Pi<T> * (1 + static_cast<T>(3 * 0.044715) * x * x));
+    const Logistic<T> s(double_u(x));
+    return s.value + x * s.value * s.rest * (4 * kInverseRoot2Pi<T> * (1 + static_cast<T>(3 * 0.044715) * x * x));
   }
 };
 
 struct Silu {
   template <class T>
   static T value(T x) {
-    return x * logistic(x);
+    return x * Logistic(x).value;
   }
   template <class T>
   static T slope(T x) {
-    const T s = logistic(x);
-    return s + x * s * (1 - s);
+    const Logistic<T> s(x);
+    return s.value + x * s.value * s.rest;
   }
 };
 

@@ -23,7 +23,7 @@ T activation_reference(T x, Activation kind) {
       return x / T(2) * (T(1) + tanh(root * (x + T(0.044715) * x * x * x)));
     }
     case Activation::silu:
-      return x / (T(1) + exp(-x));
+      return x < T(0) ? x * exp(x) / (T(1) + exp(x)) : x / (T(1) + exp(-x));  // neither overflows
   }
   fail("activation_reference", "kind: expected an activation, got {}", static_cast<int>(kind));
 }

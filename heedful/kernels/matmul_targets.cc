@@ -6,10 +6,7 @@
 #include <type_traits>
 
 #include "heedful/kernels/matmul_work.h"
-
-// SSSE3 and SSE4 have no fused multiply-add, so they would do what the fallback does. Tiles are arrays of vectors,
-// which scalable vectors cannot form: there, Highway's next choice of fixed width serves.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#include "heedful/kernels/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heedful/kernels/matmul_targets.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep

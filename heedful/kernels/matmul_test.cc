@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "heedful/core/error.h"
+#include "heedful/kernels/each_target.h"
 #include "heedful/kernels/matmul_reference.h"
 #include "heedful/kernels/test_support.h"
 
@@ -14,7 +15,6 @@ namespace {
 
 using testing_support::bits;
 using testing_support::Inputs;
-using testing_support::on_every_target;
 
 // The ways a matrix can lie in memory. All of them leave a margin that nobody may touch.
 enum class Layout { rows, padded_rows, columns, spread };
@@ -70,7 +70,8 @@ TYPED_TEST_SUITE(MatmulTest, Types);
 
 TYPED_TEST(MatmulTest, EveryElementIsItsChainForEveryShape) {
   const Context context;
-  on_every_target([&] {
+  for_each_target([&](const char* target) {
+    SCOPED_TRACE(target);
     Inputs inputs(1);
     for (const Index m : {0, 1, 2, 3, 4, 5, 7, 11, 12, 13, 25, 49, 100}) {
       for (const Index n : {0, 1, 2, 3, 7, 8, 12, 15, 16, 17, 31, 33, 48, 65}) {
@@ -87,7 +88,8 @@ TYPED_TEST(MatmulTest, EveryElementIsItsChainForEveryShape) {
 
 TYPED_TEST(MatmulTest, EveryElementIsItsChainForEveryLayout) {
   const Context context;
-  on_every_target([&] {
+  for_each_target([&](const char* target) {
+    SCOPED_TRACE(target);
     Inputs inputs(2);
     for (const Extents<3>& shape :
          {Extents<3>{1, 37, 19}, {13, 37, 19}, {37, 13, 40}, {101, 5, 9}, {101, 70, 67}, {9, 1, 21}, {1, 1, 21}}) {
@@ -135,7 +137,8 @@ TYPED_TEST(MatmulTest, ThreadsChangeNoBit) {
 
 TYPED_TEST(MatmulTest, NonFiniteNumbersStayInTheirRowsAndColumns) {
   const Context context;
-  on_every_target([&] {
+  for_each_target([&](const char* target) {
+    SCOPED_TRACE(target);
     Inputs inputs(4);
     Matrix<TypeParam> a(30, 9, Layout::rows), b(9, 41, Layout::rows), c(30, 41, Layout::rows);
     a.fill(inputs), b.fill(inputs);

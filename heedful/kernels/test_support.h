@@ -3,9 +3,6 @@
 #ifndef HEEDFUL_KERNELS_TEST_SUPPORT_H_
 #define HEEDFUL_KERNELS_TEST_SUPPORT_H_
 
-#include <gtest/gtest.h>
-#include <hwy/highway.h>
-
 #include <bit>
 #include <cstdint>
 #include <random>
@@ -45,21 +42,6 @@ Tensor<double, 2> widened(const View<T, 2>& view) {
     for (Index j = 0; j < view.extent(1); ++j) result(i, j) = static_cast<double>(view(i, j));
   }
   return result;
-}
-
-// Runs body(name) on every target this machine can run, the scalar fallback included.
-template <class Body>
-void on_every_target(const Body& body) {
-  std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();
-  targets.push_back(HWY_STATIC_TARGET);
-  for (const std::int64_t target : targets) {
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    body();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
 }  // namespace heedful::testing_support
