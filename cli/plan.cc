@@ -8,7 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/model_flags.h"
-#include "heedful/core/json_fields.h"
+#include "heedful/core/enum_names.h"
 #include "heedful/decoder/cost.h"
 
 namespace heedful::cli {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "heedful/core/json_fields.h"
 #include "heedful/decoder/config_names.h"
 
 namespace heedful {

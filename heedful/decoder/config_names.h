@@ -2,7 +2,7 @@
 #ifndef HEEDFUL_DECODER_CONFIG_NAMES_H_
 #define HEEDFUL_DECODER_CONFIG_NAMES_H_
 
-#include "heedful/core/json_fields.h"
+#include "heedful/core/enum_names.h"
 #include "heedful/decoder/config.h"
 
 namespace heedful {

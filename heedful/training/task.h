@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "heedful/core/json_fields.h"
+#include "heedful/core/enum_names.h"
 #include "heedful/core/random.h"
 #include "heedful/core/tensor.h"
 #include "heedful/decoder/loss.h"
