@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
 #include "heedful/core/error.h"
@@ -79,16 +80,14 @@ void convert_all(const Array& array, std::string_view name, Output output, const
     std::memcpy(&raw, source, sizeof(Raw));
     const auto value = decode(raw);
     const std::optional<T> result = converted<T>(value);
-    require(result.has_value(), name, "element {}: expected {}, got {}", i, expected_text<T>(), value);
+    if (!result) fail(name, "element {}: expected {}, got {}", i, expected_text<T>(), value);
     *output++ = *result;
   }
 }
 
 template <class Output>
 void convert(const Array& array, std::string_view name, Output output) {
-  const std::optional<ArraySize> size = checked_array_size(array.type, array.shape);
-  require(size.has_value() && std::cmp_equal(size->bytes, array.bytes.size()), name,
-          "size: expected the bytes of shape {}, got {}", array.shape_text(), array.bytes.size());
+  check_size(array, name);
   const auto as_stored = [](auto value) { return value; };
   switch (array.type) {
     case DataType::f64:
@@ -154,25 +153,31 @@ std::string_view name(DataType type) {
 }
 
 Index Array::size() const {
-  const std::optional<ArraySize> size = checked_array_size(type, shape);
-  HEEDFUL_CHECK(size.has_value());
-  return size->elements;
+  return array_size(type, shape, "array").elements;
 }
 
 std::string Array::shape_text() const {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-std::optional<ArraySize> checked_array_size(DataType type, std::span<const Index> shape) {
-  const Index element_bytes = byte_size(type);
-  if (std::ranges::any_of(shape, [](Index extent) { return extent < 0; })) return std::nullopt;
-  if (std::ranges::find(shape, Index{0}) != shape.end()) return ArraySize{};
+ArraySize array_size(DataType type, std::span<const Index> shape, std::string_view where) {
+  for (Index extent : shape) {
+    require(extent >= 0, where, "shape: expected extents of at least 0, got [{}]", fmt::join(shape, ", "));
+  }
+  if (std::ranges::find(shape, Index{0}) != shape.end()) return {};
+  const Index most = std::numeric_limits<Index>::max() / byte_size(type);
   Index elements = 1;
   for (Index extent : shape) {
-    if (elements > std::numeric_limits<Index>::max() / element_bytes / extent) return std::nullopt;
+    require(elements <= most / extent, where, "shape: [{}] does not fit this machine", fmt::join(shape, ", "));
     elements *= extent;
   }
-  return ArraySize{elements, elements * element_bytes};
+  return {elements, elements * byte_size(type)};
+}
+
+void check_size(const Array& array, std::string_view where) {
+  const Index expected = array_size(array.type, array.shape, where).bytes;
+  require(std::cmp_equal(expected, array.bytes.size()), where, "size: expected {} bytes for {} {}, got {}", expected,
+          name(array.type), array.shape_text(), array.bytes.size());
 }
 
 template <class T, int Rank>
@@ -187,8 +192,7 @@ Tensor<T, Rank> to_tensor(const Array& array, std::string_view name) {
 
 template <class T>
 std::vector<T> to_vector(const Array& array, std::string_view name) {
-  require(checked_array_size(array.type, array.shape).has_value(), name, "shape: {} is too large",
-          array.shape_text());
+  check_size(array, name);
   std::vector<T> values(static_cast<std::size_t>(array.size()));
   convert(array, name, values.begin());
   return values;

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,12 +45,15 @@ Array to_array(const Tensor<T, Rank>& tensor) {
   return to_array(tensor.view());
 }
 
-// The number of elements of a shape and of its bytes, or nothing where an extent is negative or the product too large
-// for this machine: what a file claims is not to be multiplied unchecked.
+// The elements of a shape and their bytes; throws Error(where) where an extent is negative or the product too large for
+// this machine. What a file claims is not to be multiplied unchecked.
 struct ArraySize {
   Index elements = 0, bytes = 0;
 };
-std::optional<ArraySize> checked_array_size(DataType type, std::span<const Index> shape);
+ArraySize array_size(DataType type, std::span<const Index> shape, std::string_view where);
+
+// Throws Error(where) unless the array has the bytes that its shape asks for.
+void check_size(const Array& array, std::string_view where);
 
 // Throws Error naming what is there when `name` is not.
 const Array& at(const ArrayMap& arrays, std::string_view name);

@@ -121,15 +121,16 @@ TEST(ArrayTest, RefusesAnotherRankOrSize) {
 
 TEST(ArrayTest, SizesAreMultipliedWithCare) {
   constexpr Index kMax = std::numeric_limits<Index>::max();
-  const auto size = [](DataType type, const std::vector<Index>& shape) { return checked_array_size(type, shape); };
-  EXPECT_EQ(size(DataType::f64, {})->bytes, 8);
-  EXPECT_EQ(size(DataType::f16, {3, 5})->bytes, 30);
-  EXPECT_EQ(size(DataType::f64, {kMax, 0, kMax})->bytes, 0);
-  EXPECT_EQ(size(DataType::u8, {kMax})->elements, kMax);
-  EXPECT_FALSE(size(DataType::f16, {kMax}).has_value());
-  EXPECT_FALSE(size(DataType::u8, {Index{1} << 32, Index{1} << 32}).has_value());
-  EXPECT_FALSE(size(DataType::u8, {-1}).has_value());
-  EXPECT_FALSE(size(DataType::u8, {0, -1}).has_value());
+  const auto size = [](DataType type, const std::vector<Index>& shape) { return array_size(type, shape, "x"); };
+  EXPECT_EQ(size(DataType::f64, {}).bytes, 8);
+  EXPECT_EQ(size(DataType::f16, {3, 5}).bytes, 30);
+  EXPECT_EQ(size(DataType::f64, {kMax, 0, kMax}).bytes, 0);
+  EXPECT_EQ(size(DataType::u8, {kMax}).elements, kMax);
+  EXPECT_EQ(size(DataType::f64, {kMax / 8}).elements, kMax / 8);
+  EXPECT_THROW(size(DataType::f64, {kMax / 8 + 1}), Error);
+  EXPECT_THROW(size(DataType::u8, {Index{1} << 32, Index{1} << 32}), Error);
+  EXPECT_THROW(size(DataType::u8, {-1}), Error);
+  EXPECT_THROW(size(DataType::u8, {0, -1}), Error);
 }
 
 TEST(ArrayTest, AMissingNameSaysWhatIsThere) {

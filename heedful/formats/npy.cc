@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "heedful/core/error.h"
@@ -112,10 +111,10 @@ class HeaderParser {
     while (!accept(')')) {
       skip_space();
       Index extent = 0;
-      const char* end = rest_.data() + rest_.size();
-      const auto [stop, error] = std::from_chars(rest_.data(), end, extent);
+      const char* const begin = rest_.data();
+      const auto [stop, error] = std::from_chars(begin, begin + rest_.size(), extent);
       require(error == std::errc{} && extent >= 0, where_, "header: shape: expected a size, got {}", next());
-      rest_.remove_prefix(static_cast<std::size_t>(stop - rest_.data()));
+      rest_.remove_prefix(static_cast<std::size_t>(stop - begin));
       accept('L');  // Python 2 wrote long integers so
       extents.push_back(extent);
       require(extents.size() <= kMaxRank, where_, "header: shape: expected at most {} axes", kMaxRank);
@@ -189,13 +188,12 @@ Array parse_npy(std::vector<std::byte> file, std::string_view where) {
           header_bytes);
   Header header = HeaderParser(as_text(reader.take(header_bytes, "npy header")), where).parse();
 
-  const std::optional<ArraySize> size = checked_array_size(header.type, header.shape);
-  require(size.has_value(), where, "shape: [{}] is too large", fmt::join(header.shape, ", "));
-  require(std::cmp_equal(size->bytes, reader.rest().size()), where, "data: expected {} bytes for {} [{}], got {}",
-          size->bytes, name(header.type), fmt::join(header.shape, ", "), reader.rest().size());
+  const Index data_bytes = array_size(header.type, header.shape, where).bytes;
+  require(std::cmp_equal(data_bytes, reader.rest().size()), where, "data: expected {} bytes for {} [{}], got {}",
+          data_bytes, name(header.type), fmt::join(header.shape, ", "), reader.rest().size());
 
   // The vector that came in becomes the array's: the data move to its front.
-  file.erase(file.begin(), file.end() - size->bytes);
+  file.erase(file.begin(), file.end() - data_bytes);
   const auto element = static_cast<std::size_t>(byte_size(header.type));
   if (header.big_endian) swap_bytes(file, element);
   if (header.fortran_order) file = to_row_major(file, header.shape, element);
@@ -205,9 +203,7 @@ Array parse_npy(std::vector<std::byte> file, std::string_view where) {
 std::string npy_preamble(const Array& array, std::string_view where) {
   const auto* code = std::ranges::find(kTypeCodes, array.type, &std::pair<std::string_view, DataType>::second);
   require(code != kTypeCodes.end(), where, "type: NumPy has none for {}", name(array.type));
-  const std::optional<ArraySize> size = checked_array_size(array.type, array.shape);
-  require(size.has_value() && std::cmp_equal(size->bytes, array.bytes.size()), where,
-          "size: expected the bytes of shape {}, got {}", array.shape_text(), array.bytes.size());
+  check_size(array, where);
   require(array.shape.size() <= kMaxRank, where, "shape: expected at most {} axes, got {}", kMaxRank,
           array.shape.size());
 

@@ -98,10 +98,9 @@ Entry parse_entry(const std::string& name, const Json& json, std::string_view fi
   entry.begin = offsets[0];
   entry.end = offsets[1];
 
-  const std::optional<ArraySize> size = checked_array_size(entry.type, entry.shape);
-  require(size.has_value(), where, "shape: [{}] is too large", fmt::join(entry.shape, ", "));
-  require(size->bytes == entry.end - entry.begin, where, "data_offsets: expected {} bytes for shape [{}], got {}",
-          size->bytes, fmt::join(entry.shape, ", "), entry.end - entry.begin);
+  const Index bytes = array_size(entry.type, entry.shape, where).bytes;
+  require(bytes == entry.end - entry.begin, where, "data_offsets: expected {} bytes for shape [{}], got {}", bytes,
+          fmt::join(entry.shape, ", "), entry.end - entry.begin);
   return entry;
 }
 
@@ -121,13 +120,13 @@ std::vector<Entry> sorted_for_writing(const Safetensors& contents, std::string_v
   std::vector<Entry> entries;
   for (const auto& [name, array] : contents.arrays) {
     require(name != kMetadata, where, "name: {} is not free for a tensor", kMetadata);
-    const std::optional<ArraySize> size = checked_array_size(array.type, array.shape);
-    require(size.has_value() && std::cmp_equal(size->bytes, array.bytes.size()), where,
-            "{}: expected the bytes of shape {}, got {}", shown(name), array.shape_text(), array.bytes.size());
-    entries.push_back({name, array.type, array.shape, 0, size->bytes});
+    check_size(array, fmt::format("{}: {}", where, shown(name)));
+    entries.push_back({name, array.type, array.shape, 0, static_cast<Index>(array.bytes.size())});
   }
   // Wide types first: every tensor then starts on a multiple of its own element.
-  std::ranges::stable_sort(entries, std::ranges::greater{}, [](const Entry& entry) { return byte_size(entry.type); });
+  std::ranges::sort(entries, {}, [](const Entry& entry) {
+    return std::pair(-byte_size(entry.type), std::string_view(entry.name));
+  });
   Index begin = 0;
   for (Entry& entry : entries) {
     entry.begin = std::exchange(begin, begin + entry.end);
