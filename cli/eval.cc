@@ -37,7 +37,7 @@ void add_eval(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<EvalFlags>();
   command.add_option("run", flags->run, "Run folder")->required()->type_name("RUN");
   command.add_option("--samples", flags->samples, "Questions to ask")->capture_default_str();
-  command.add_option("--seed", flags->seed, "Of the questions")->capture_default_str();
+  command.add_option("--seed", flags->seed, "Of the questions")->check(check_seed)->capture_default_str();
   command.add_option("--threads", flags->threads, "Threads to use")->capture_default_str();
   command.add_flag("--json", flags->json, "Print one JSON object");
   command.footer("Example: heedful eval runs/copy --samples 1000");

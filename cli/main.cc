@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   app.footer(
       "Example: heedful train --task copy --length 6 --out runs/copy && heedful generate runs/copy --prompt "
       "\"17 3 0 12 7 9\"");
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   int exit_code = heedful::cli::kDone;
   heedful::cli::add_train(app, exit_code);
   heedful::cli::add_eval(app, exit_code);
@@ -42,7 +43,13 @@ int main(int argc, char** argv) {
   heedful::cli::add_inspect(app, exit_code);
   heedful::cli::add_gradcheck(app, exit_code);
   heedful::cli::add_plan(app, exit_code);
+  const auto known = [&](const std::string& name) {
+    return !app.get_subcommands([&](const CLI::App* each) { return each->get_name() == name; }).empty();
+  };
   try {
+    if (argc > 1 && argv[1][0] != '-' && !known(argv[1])) {
+      return report(fmt::format("[usage] unknown command \"{}\" (see heedful --help)", argv[1]));
+    }
     app.parse(argc, argv);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
       return report("[stdout] the output could not be written");

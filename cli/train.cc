@@ -1,5 +1,6 @@
 // heedful train: a run from its flags, or one that goes on.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -17,6 +18,7 @@
 #include "cli/run_folder.h"
 #include "cli/summary.h"
 #include "heedful/core/error.h"
+#include "heedful/decoder/cost.h"
 #include "heedful/formats/bytes.h"
 #include "heedful/training/checkpoint.h"
 #include "heedful/training/evaluate.h"
@@ -69,6 +71,18 @@ TrainOptions options_from(const TrainFlags& flags) {
   fit_model_to_task(options);
   validate(options);
   return options;
+}
+
+// Parameters, gradients and two moments, one step's activations and about as much for the way back: refused where the
+// machine has less, rather than dying half-way.
+void require_memory(const TrainOptions& options) {
+  const Index element = options.precision == Precision::f32 ? 4 : 8;
+  const DecoderCost cost = decoder_cost(options.model, options.batch, element);
+  const double needed =
+      4.0 * static_cast<double>(cost.parameter_bytes) + 2.0 * static_cast<double>(cost.activation_bytes);
+  const double there = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  require(needed <= there, "memory", "this training needs about {:.1f} GiB, the machine has {:.1f} GiB",
+          needed / (1 << 30), there / (1 << 30));
 }
 
 // Appends to metrics.jsonl, and says so where the disk does not take it.
@@ -177,6 +191,7 @@ int run(TrainFlags& flags, const CLI::App& command) {
   const RunFolder folder(flags.out);
   require(!folder.has_checkpoint(), "run", "{}: holds a run already; go on with --resume, or name another --out",
           flags.out);
+  require_memory(options);
   return with_precision(options.precision, [&]<class T>() {
     TrainingState<T> state = new_training<T>(options);
     folder.create();
@@ -197,7 +212,7 @@ void add_train(CLI::App& app, int& exit_code) {
   command.add_option("--batch", flags->batch, "Sequences a step [32]");
   command.add_option("--lr", flags->learning_rate, "Adam's learning rate [0.003]");
   command.add_option("--weight-decay", flags->weight_decay, "Decoupled weight decay (AdamW) [0]");
-  command.add_option("--seed", flags->seed, "Of the parameters and the batches [0]");
+  command.add_option("--seed", flags->seed, "Of the parameters and the batches [0]")->check(check_seed);
   command.add_option("--precision", flags->precision, "Numbers: f32|f64 [f32]");
   add_model_flags(command, flags->model);
   command.add_option("--config", flags->config, "Start from a config.json; flags change it")->type_name("FILE");

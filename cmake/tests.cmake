@@ -10,6 +10,7 @@ target_compile_definitions(heedful_test_support INTERFACE
 target_include_directories(heedful_test_support INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
 
 file(GLOB folders LIST_DIRECTORIES true CONFIGURE_DEPENDS heedful/*)
+list(APPEND folders ${CMAKE_CURRENT_SOURCE_DIR}/cli)
 foreach(folder ${folders})
   get_filename_component(name ${folder} NAME)
   file(GLOB tests CONFIGURE_DEPENDS ${folder}/*_test.cc)
@@ -23,6 +24,10 @@ foreach(folder ${folders})
     set_tests_properties(${name}/nightly PROPERTIES LABELS nightly TIMEOUT 7200)
   endif()
 endforeach()
+
+# The program's tests run the program.
+target_compile_definitions(cli_test PRIVATE HEEDFUL_PROGRAM="$<TARGET_FILE:heedful_program>")
+add_dependencies(cli_test heedful_program)
 
 # A sanitized library would need a sanitized consumer.
 if(NOT HEEDFUL_SANITIZE)
