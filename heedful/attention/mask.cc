@@ -70,6 +70,53 @@ void AttentionMask<T>::visible_runs(std::vector<KeyRange>& runs, Index b, Index 
   }
 }
 
+namespace {
+
+constexpr Index kWordBits = 64;
+
+// The bits [begin, end) of a word, both anywhere.
+std::uint64_t bits_between(Index begin, Index end) {
+  begin = std::max(begin, Index{0});
+  end = std::min(end, kWordBits);
+  if (begin >= end) return 0;
+  return (~std::uint64_t{0} >> (kWordBits - (end - begin))) << begin;
+}
+
+// Clears the bits of [begin, end) whose key `is_hidden`.
+template <class IsHidden>
+void clear_hidden(std::uint64_t& word, Index begin, Index end, const IsHidden& is_hidden) {
+  for (Index n = begin; n < end; ++n) word &= ~(std::uint64_t{is_hidden(n)} << n);
+}
+
+}  // namespace
+
+template <class T>
+void AttentionMask<T>::visible_bits(std::span<std::uint64_t> words, Index b, Index h, Index i, Index begin) const {
+  const KeyRange row = range(b, i);
+  for (std::uint64_t& word : words) {
+    const Index first = std::max(row.begin - begin, Index{0}), last = std::min(row.end - begin, kWordBits);
+    word = bits_between(first, last);
+    if (word != 0 && !keep_.empty()) {
+      const bool* keep = &keep_(b, h, i, begin);
+      clear_hidden(word, first, last, [keep, step = keep_.stride(3)](Index n) { return !keep[n * step]; });
+    }
+    if (word != 0 && !query_documents_.empty()) {
+      const Index* documents = &key_documents_(b, begin);
+      clear_hidden(word, first, last,
+                   [documents, step = key_documents_.stride(1), own = query_documents_(b, i)](Index n) {
+                     return documents[n * step] != own;
+                   });
+    }
+    if (word != 0 && !bias_.empty()) {
+      const T* bias = &bias_(b, h, i, begin);
+      clear_hidden(word, first, last, [bias, step = bias_.stride(3)](Index n) {
+        return bias[n * step] == -std::numeric_limits<T>::infinity();
+      });
+    }
+    begin += kWordBits;
+  }
+}
+
 template <class T>
 KeyRange AttentionMask<T>::range_of_batch(Index b) const {
   KeyRange all;

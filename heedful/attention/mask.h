@@ -6,6 +6,8 @@
 #ifndef HEEDFUL_ATTENTION_MASK_H_
 #define HEEDFUL_ATTENTION_MASK_H_
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "heedful/attention/attention_shapes.h"
@@ -31,6 +33,9 @@ class AttentionMask {
 
   // The keys that the row sees, ascending, as the fewest ranges; none where the row is empty.
   void visible_runs(std::vector<KeyRange>& runs, Index b, Index h, Index i) const;
+
+  // Bit n of words[n / 64] says whether the row sees key begin + n.
+  void visible_bits(std::span<std::uint64_t> words, Index b, Index h, Index i, Index begin) const;
 
   // The smallest range that holds the ranges of all queries of sequence b.
   KeyRange range_of_batch(Index b) const;

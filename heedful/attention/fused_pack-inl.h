@@ -1,0 +1,197 @@
+// Laying out rows for the tiles of fused attention: the keys of a chunk in panels, its values in rows of whole
+// vectors. Nothing here rounds.
+#if defined(HEEDFUL_ATTENTION_FUSED_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEEDFUL_ATTENTION_FUSED_PACK_INL_H_
+#undef HEEDFUL_ATTENTION_FUSED_PACK_INL_H_
+#else
+#define HEEDFUL_ATTENTION_FUSED_PACK_INL_H_
+#endif
+
+#include <algorithm>
+#include <array>
+
+#include "heedful/attention/fused_call.h"
+#include "heedful/attention/fused_tiles-inl.h"
+#include "hwy/cache_control.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heedful::HWY_NAMESPACE {
+
+// rows[r] lane c ↔ rows[c] lane r, for as many rows as a vector has lanes.
+template <class T, class V>
+HWY_INLINE void transpose(V (&rows)[kLanes<T>]) {
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<T> d;
+  constexpr int kBlock = 16 / sizeof(T), kBlocks = static_cast<int>(kLanes<T>) / kBlock;  // lanes of 128 bits
+  // Inside the blocks: of every kBlock rows, vector i holds column i, i + kBlock, …
+  HWY_UNROLL(16)
+  for (int r = 0; r < kLanes<T>; r += kBlock) {
+    if constexpr (kBlock == 4) {
+      const V a = hn::InterleaveLower(d, rows[r], rows[r + 2]), b = hn::InterleaveUpper(d, rows[r], rows[r + 2]);
+      const V e = hn::InterleaveLower(d, rows[r + 1], rows[r + 3]),
+              f = hn::InterleaveUpper(d, rows[r + 1], rows[r + 3]);
+      rows[r] = hn::InterleaveLower(d, a, e);
+      rows[r + 1] = hn::InterleaveUpper(d, a, e);
+      rows[r + 2] = hn::InterleaveLower(d, b, f);
+      rows[r + 3] = hn::InterleaveUpper(d, b, f);
+    } else {
+      const V a = hn::InterleaveLower(d, rows[r], rows[r + 1]);
+      rows[r + 1] = hn::InterleaveUpper(d, rows[r], rows[r + 1]);
+      rows[r] = a;
+    }
+  }
+  // Then the blocks: those of vectors i, i + kBlock, … change places.
+  HWY_UNROLL(16)
+  for (int i = 0; i < kBlock; ++i) {
+    if constexpr (kBlocks == 2) {
+      const V low = hn::ConcatLowerLower(d, rows[i + kBlock], rows[i]);
+      rows[i + kBlock] = hn::ConcatUpperUpper(d, rows[i + kBlock], rows[i]);
+      rows[i] = low;
+    } else if constexpr (kBlocks == 4) {
+      V &p = rows[i], &q = rows[i + kBlock], &r = rows[i + 2 * kBlock], &s = rows[i + 3 * kBlock];
+      const V even_pq = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(q), p);
+      const V odd_pq = hn::OddEvenBlocks(q, hn::SwapAdjacentBlocks(p));
+      const V even_rs = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(s), r);
+      const V odd_rs = hn::OddEvenBlocks(s, hn::SwapAdjacentBlocks(r));
+      p = hn::ConcatLowerLower(d, even_rs, even_pq);
+      q = hn::ConcatLowerLower(d, odd_rs, odd_pq);
+      r = hn::ConcatUpperUpper(d, even_rs, even_pq);
+      s = hn::ConcatUpperUpper(d, odd_rs, odd_pq);
+    }
+  }
+#else
+  (void)rows;
+#endif
+}
+
+// panel[c][r] = rows[r][c·step], 0 where the row is null.
+template <class T>
+void pack_panel(T* HWY_RESTRICT panel, const std::array<const T*, kPanel>& rows, Index step, Index columns) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  Index c = 0;
+  if (step == 1) {
+    for (; c + kLanes<T> <= columns; c += kLanes<T>) {
+      for (Index r = 0; r < kPanel; r += kLanes<T>) {
+        V square[kLanes<T>];
+        HWY_UNROLL(16)
+        for (int n = 0; n < kLanes<T>; ++n) {
+          const T* row = rows[static_cast<std::size_t>(r + n)];
+          square[n] = row != nullptr ? hn::LoadU(d, row + c) : hn::Zero(d);
+        }
+        transpose<T>(square);
+        HWY_UNROLL(16)
+        for (int n = 0; n < kLanes<T>; ++n) hn::Store(square[n], d, panel + (c + n) * kPanel + r);
+      }
+    }
+  }
+  for (; c < columns; ++c) {
+    for (std::size_t r = 0; r < kPanel; ++r) {
+      panel[c * kPanel + static_cast<Index>(r)] = rows[r] != nullptr ? rows[r][c * step] : T{0};
+    }
+  }
+}
+
+// A panel reads 16 rows side by side, which no hardware prefetcher foresees.
+inline constexpr Index kPanelsAhead = 2;
+template <class T>
+void fetch_rows(View<const T, 2> from, Index begin, Index end) {
+  if (from.stride(1) != 1) return;
+  for (Index j = begin; j < end; ++j) {
+    const T* row = &from(j, Index{0});
+    for (Index c = 0; c < from.extent(1); c += 64 / static_cast<Index>(sizeof(T))) hwy::Prefetch(row + c);
+  }
+}
+
+// Panels of rows [begin, end) of `from` [rows, columns], begin a multiple of kPanel; the last one filled up with
+// zeros.
+template <class T>
+void pack_panels(T* panels, View<const T, 2> from, Index begin, Index end) {
+  const Index columns = from.extent(1);
+  for (Index j = begin; j < end; j += kPanel) {
+    fetch_rows(from, j + kPanelsAhead * kPanel, std::min(end, j + (kPanelsAhead + 1) * kPanel));
+    std::array<const T*, kPanel> rows{};
+    for (Index r = 0; r < std::min(kPanel, end - j); ++r) rows[static_cast<std::size_t>(r)] = &from(j + r, Index{0});
+    pack_panel(panels + (j - begin) * columns, rows, from.stride(1), columns);
+  }
+}
+
+// Rows [begin, end) of `from`, `stride` apart, filled up with zeros to that width.
+template <class T>
+void pack_rows(T* to, Index stride, View<const T, 2> from, Index begin, Index end) {
+  const Index columns = from.extent(1);
+  for (Index j = begin; j < end; ++j, to += stride) {
+    const T* row = &from(j, Index{0});
+    if (from.stride(1) == 1) {
+      std::copy_n(row, columns, to);
+    } else {
+      for (Index c = 0; c < columns; ++c) to[c] = row[c * from.stride(1)];
+    }
+    std::fill(to + columns, to + stride, T{0});
+  }
+}
+
+// Rows that the tiles can read where they lie.
+template <class T>
+bool rows_are_ready(View<const T, 4> rows) {
+  return rows.stride(3) == 1 && rows.extent(3) % kLanes<T> == 0;
+}
+
+// The keys and values of one chunk of one head: found where they were packed before, or lie ready, else packed here.
+template <class T>
+class ChunkOfKeys {
+ public:
+  ChunkOfKeys(const FusedCall<T>& call, Index b, Index g, const PackedHead<T>& packed)
+      : k_(call.inputs.k[b][g]), v_(call.inputs.v[b][g]), packed_(packed), ready_(rows_are_ready(call.inputs.v)) {}
+
+  // What the chunk's own memory takes.
+  std::size_t bytes() const {
+    return (packed_.key_panels == nullptr ? Scratch::bytes_for<T>(key_elements()) : 0) +
+           (packed_.values == nullptr && !ready_ ? Scratch::bytes_for<T>(value_elements()) : 0);
+  }
+  void take_memory(Scratch& scratch) {
+    if (packed_.key_panels == nullptr) key_memory_ = scratch.take<T>(key_elements());
+    if (packed_.values == nullptr && !ready_) value_memory_ = scratch.take<T>(value_elements());
+  }
+
+  // Makes keys `needed` of the chunk that begins at key `chunk` available.
+  void load(Index chunk, KeyRange needed) {
+    const Index begin = std::max(needed.begin, chunk), end = std::min(needed.end, chunk + kChunk);
+    if (packed_.key_panels != nullptr) {
+      panels = packed_.key_panels + chunk * k_.extent(1);
+    } else {
+      const Index first = begin / kPanel * kPanel;
+      pack_panels(key_memory_ + (first - chunk) * k_.extent(1), k_, first, end);
+      panels = key_memory_;
+    }
+    if (packed_.values != nullptr) {
+      value_stride = packed_.value_stride;
+      values = packed_.values + chunk * value_stride;
+    } else if (ready_) {
+      value_stride = v_.stride(0);
+      values = v_.data() + chunk * value_stride;
+    } else {
+      value_stride = round_up(v_.extent(1), kPanel);
+      pack_rows(value_memory_ + (begin - chunk) * value_stride, value_stride, v_, begin, end);
+      values = value_memory_;
+    }
+  }
+
+  const T* panels = nullptr;  // [16][D][16]
+  const T* values = nullptr;  // [256][value_stride]
+  Index value_stride = 0;
+
+ private:
+  Index key_elements() const { return std::min(kChunk, round_up(k_.extent(0), kPanel)) * k_.extent(1); }
+  Index value_elements() const { return std::min(kChunk, v_.extent(0)) * round_up(v_.extent(1), kPanel); }
+
+  View<const T, 2> k_, v_;
+  PackedHead<T> packed_;
+  bool ready_;
+  T *key_memory_ = nullptr, *value_memory_ = nullptr;
+};
+
+}  // namespace heedful::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEEDFUL_ATTENTION_FUSED_PACK_INL_H_
