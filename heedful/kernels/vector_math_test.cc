@@ -35,7 +35,7 @@ template <>
 std::vector<Function<float>> functions() {
   return {{"exp", vector_exp<float>, std::exp, 0.95, -104, 89},
           {"exp_flushed", vector_exp_flushed<float>, std::exp, 0.95, -87.3, 0},
-          {"tanh", vector_tanh<float>, std::tanh, 2.5, -10, 10},
+          {"tanh", vector_tanh<float>, std::tanh, 2.6, -10, 10},
           {"erf", vector_erf<float>, std::erf, 1, -4.5, 4.5}};
 }
 template <>
