@@ -38,7 +38,7 @@ AttentionResults<T> forward(const AttentionCase<T>& c, const Context& context = 
 
 TYPED_TEST(Fused, AgreesWithTheReferenceOverSeveralChunks) {
   double largest = 0;
-  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
     Random random(seed);
     const AttentionCase<TypeParam> c = long_case<TypeParam>(random);
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, c.description));
@@ -134,9 +134,12 @@ TYPED_TEST(Fused, WhatIsNotFiniteStaysInTheRowsThatSeeIt) {
       for (Index i = 0; i < c.shape.Tq; ++i) {
         const bool sees = mask.sees(0, h, i, at);
         for (Index e = 0; e < c.shape.E; ++e) {
-          if (!sees) ASSERT_EQ(results.out(0, h, i, e), clean.out(0, h, i, e)) << "seed " << seed << ", query " << i;
+          if (sees) continue;
+          ASSERT_EQ(results.out(0, h, i, e), clean.out(0, h, i, e)) << "seed " << seed << ", query " << i;
         }
-        if (sees && seed % 2 == 0 && seed % 3 != 0) ASSERT_TRUE(std::isnan(results.out(0, h, i, 0)));
+        if (sees && seed % 2 == 0 && seed % 3 != 0) {
+          ASSERT_TRUE(std::isnan(results.out(0, h, i, 0)));
+        }
       }
     }
   }
