@@ -24,6 +24,7 @@ inline std::string check_seed(const std::string& text) {
 }
 
 void add_train(CLI::App& app, int& exit_code);
+void add_diagnose(CLI::App& app, int& exit_code);
 void add_eval(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
 void add_gradcheck(CLI::App& app, int& exit_code);

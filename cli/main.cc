@@ -42,6 +42,7 @@ int main(int argc, char** argv) {
   heedful::cli::add_generate(app, exit_code);
   heedful::cli::add_inspect(app, exit_code);
   heedful::cli::add_gradcheck(app, exit_code);
+  heedful::cli::add_diagnose(app, exit_code);
   heedful::cli::add_plan(app, exit_code);
   const auto known = [&](const std::string& name) {
     return !app.get_subcommands([&](const CLI::App* each) { return each->get_name() == name; }).empty();

@@ -1,0 +1,138 @@
+// heedful diagnose: which silent mistake does an implementation of attention contain?
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/diagnose_command.h"
+#include "heedful/core/error.h"
+#include "heedful/inspection/diagnose_declared.h"
+#include "heedful/inspection/diagnose_probe_files.h"
+#include "heedful/inspection/diagnose_probes.h"
+#include "heedful/inspection/diagnose_report.h"
+
+namespace heedful::cli {
+namespace {
+
+struct DiagnoseFlags {
+  std::string path, declared, dtype, emit, command, features = "causal,padding,groups";
+  std::string alignment = "bottom_right", rope = "half";
+  std::uint64_t seed = 0;
+  int threads = 2;
+  bool list = false, json = false;
+};
+
+int print(const Diagnosis& diagnosis, std::span<const Observation> observations, const DiagnoseFlags& flags) {
+  if (flags.json) {
+    fmt::print("{}\n", diagnosis_json(diagnosis, observations).dump(1));
+  } else {
+    fmt::print("{}", diagnosis_text(diagnosis, observations));
+  }
+  return diagnosis.is_correct() ? kDone : kFailed;
+}
+
+ProbeOptions probe_options(const DiagnoseFlags& flags) {
+  ProbeOptions options;
+  options.features = parse_features(flags.features);
+  options.type = flags.dtype.empty() ? DataType::f32 : parse_declared_type(flags.dtype);
+  DeclaredAttention said;
+  Declarations("causal=" + flags.alignment + ",rope=" + flags.rope).apply(said);
+  options.alignment = said.alignment;
+  require(said.rotary.has_value() &&
+              (options.alignment == Alignment::top_left || options.alignment == Alignment::bottom_right),
+          "diagnose",
+          "probes: expected --alignment top_left or bottom_right and --rope half or interleaved, got {}, {}",
+          flags.alignment, flags.rope);
+  options.layout = said.rotary->layout;
+  options.seed = flags.seed;
+  return options;
+}
+
+int emit_probes(const DiagnoseFlags& flags) {
+  const std::vector<AttentionCase> probes = standard_probes(probe_options(flags));
+  write_probes(flags.emit, probes);
+  fmt::print("{} probes and a README.md in {}; save each answer as <name>.out.npz, then: heedful diagnose {}\n",
+             probes.size(), flags.emit, flags.emit);
+  return kDone;
+}
+
+int judge_files(const Context& context, const DiagnoseFlags& flags) {
+  CaseOverrides overrides;
+  if (!flags.dtype.empty()) overrides.type = parse_declared_type(flags.dtype);
+  overrides.declared = flags.declared;
+  if (std::filesystem::is_directory(flags.path)) {
+    const ProbeAnswers answers = read_probes(flags.path, overrides);
+    Diagnosis diagnosis = diagnose(context, answers.observations);
+    if (!answers.unanswered.empty()) {
+      diagnosis.notes.push_back(fmt::format("no answer beside {}", fmt::join(answers.unanswered, ", ")));
+    }
+    return print(diagnosis, answers.observations, flags);
+  }
+  const std::string name = std::filesystem::path(flags.path).stem().string();
+  const std::vector<Observation> observations = [&] {
+    std::vector<Observation> one;
+    one.push_back(read_observation(read_arrays(flags.path), name, overrides));
+    return one;
+  }();
+  return print(diagnose(context, observations), observations, flags);
+}
+
+int judge_command(const Context& context, const DiagnoseFlags& flags) {
+  const ProgramUnderTest program(flags.command);
+  std::vector<Observation> observations;
+  for (AttentionCase& probe : standard_probes(probe_options(flags))) {
+    AttentionAnswer answer = program.answer(probe);
+    observations.push_back({std::move(probe), std::move(answer)});
+  }
+  return print(diagnose(context, observations), observations, flags);
+}
+
+int list_catalogue(const DiagnoseFlags& flags) {
+  if (flags.json) {
+    fmt::print("{}\n", catalogue_json().dump(1));
+  } else {
+    fmt::print("{}", catalogue_text());
+  }
+  return kDone;
+}
+
+int run(const DiagnoseFlags& flags) {
+  const int jobs =
+      int{flags.list} + int{!flags.emit.empty()} + int{!flags.command.empty()} + int{!flags.path.empty()};
+  require(jobs == 1, "diagnose", "expected one of CASE, --emit-probes, --command and --list, got {}", jobs);
+  const Context context(flags.threads);
+  if (flags.list) return list_catalogue(flags);
+  if (!flags.emit.empty()) return emit_probes(flags);
+  if (!flags.command.empty()) return judge_command(context, flags);
+  return judge_files(context, flags);
+}
+
+}  // namespace
+
+void add_diagnose(CLI::App& app, int& exit_code) {
+  const auto flags = std::make_shared<DiagnoseFlags>();
+  CLI::App* command = app.add_subcommand(
+      "diagnose", "Name the silent mistake in an implementation of attention from what it computed.");
+  command->add_option("case", flags->path, "a case, .npz or .safetensors, or a folder of probes and answers");
+  command->add_option(
+      "--declared", flags->declared,
+      "what was meant: causal=none|square|top_left|bottom_right, scale=default|X, softcap=X, window=W,\n"
+      "padding=right|left, rope=half|interleaved|none, rope_base=X, rope_width=R, heads=H, kv_heads=G,\n"
+      "empty=zero|nan|mean");
+  command->add_option("--dtype", flags->dtype, "the type it computes in: f64, f32, bf16 or f16");
+  command->add_option("--emit-probes", flags->emit, "write designed inputs into this folder");
+  command->add_option("--command", flags->command,
+                      "run this on every probe; IN.npz and OUT.npz in it stand for files");
+  command->add_option("--features", flags->features, "what the probes may use, or all")->capture_default_str();
+  command->add_option("--alignment", flags->alignment, "of causal probes with Tq ≠ Tk")->capture_default_str();
+  command->add_option("--rope", flags->rope, "layout of rotary probes")->capture_default_str();
+  command->add_option("--seed", flags->seed, "of the probes")->capture_default_str();
+  command->add_option("--threads", flags->threads, "threads")->capture_default_str();
+  command->add_flag("--list", flags->list, "the catalogue of faults");
+  command->add_flag("--json", flags->json, "the verdict as JSON");
+  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+}
+
+}  // namespace heedful::cli

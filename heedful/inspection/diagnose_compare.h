@@ -1,0 +1,25 @@
+// How far an answer stands from a simulation, in standard deviations of rounding.
+#ifndef HEEDFUL_INSPECTION_DIAGNOSE_COMPARE_H_
+#define HEEDFUL_INSPECTION_DIAGNOSE_COMPARE_H_
+
+#include "heedful/inspection/diagnose.h"
+#include "heedful/inspection/diagnose_gradients.h"
+
+namespace heedful::diagnosis {
+
+// |got − expected| / σ. NaN and ±∞ must match exactly, else the distance is ∞; what is too large for the type is ±∞.
+double distance(const Rounding& type, double got, double expected, double error);
+
+// The largest distance over out, weights and lse, as far as they were answered.
+double forward_residual(const Walk& simulated, const AttentionAnswer& answer);
+
+// The largest distance over dq, dk and dv, as far as they were answered.
+double backward_residual(const GradientWalk& simulated, const AttentionAnswer& answer);
+
+// One Location an array that holds an element further than kFits from the simulation.
+std::vector<Location> wrong_places(const Walk& simulated, const AttentionAnswer& answer);
+std::vector<Location> wrong_places(const GradientWalk& simulated, const AttentionAnswer& answer);
+
+}  // namespace heedful::diagnosis
+
+#endif  // HEEDFUL_INSPECTION_DIAGNOSE_COMPARE_H_

@@ -1,0 +1,277 @@
+#include "heedful/inspection/diagnose_report.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "heedful/inspection/diagnose_recover.h"
+#include "heedful/inspection/diagnose_tell.h"
+#include "heedful/inspection/faults.h"
+
+namespace heedful {
+namespace {
+
+constexpr std::size_t kWidth = 100, kLabel = 13, kMostListed = 8;
+
+// Appends "label  text", wrapped at kWidth under itself.
+void add(std::string& page, std::string_view label, std::string_view text) {
+  std::string line(label);
+  line.resize(kLabel, ' ');
+  std::size_t used = kLabel;
+  const auto width_of = [](std::string_view word) {  // bytes that begin a character
+    return static_cast<std::size_t>(std::ranges::count_if(word, [](char c) { return (c & 0xC0) != 0x80; }));
+  };
+  while (!text.empty()) {
+    const std::size_t space = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, space);
+    text.remove_prefix(std::min(space + 1, text.size()));
+    if (used > kLabel && used + width_of(word) + 1 > kWidth) {
+      page += line + "\n";
+      line.assign(kLabel, ' ');
+      used = kLabel;
+    }
+    if (used > kLabel) {
+      line += ' ';
+      ++used;
+    }
+    line += word;
+    used += width_of(word);
+  }
+  page += line + "\n";
+}
+
+std::string number(double value) {
+  return std::isinf(value) ? (value > 0 ? "∞" : "−∞") : fmt::format("{:.3g}", value);
+}
+
+// "0–3, 5"
+std::string ranges(const std::vector<Index>& indices) {
+  std::string result;
+  for (std::size_t at = 0; at < indices.size();) {
+    std::size_t end = at;
+    while (end + 1 < indices.size() && indices[end + 1] == indices[end] + 1) ++end;
+    result += fmt::format("{}{}", result.empty() ? "" : ", ", indices[at]);
+    if (end > at) result += fmt::format("–{}", indices[end]);
+    at = end + 1;
+  }
+  return result;
+}
+
+std::string list(std::span<const std::string> names, std::size_t most) {
+  std::string result;
+  for (std::size_t at = 0; at < std::min(most, names.size()); ++at) result += (at > 0 ? ", " : "") + names[at];
+  if (names.size() > most) result += fmt::format(" and {} more", names.size() - most);
+  return result;
+}
+
+std::string headline(const Diagnosis& d) {
+  switch (d.verdict) {
+    case Verdict::correct:
+      return fmt::format("correct on this data: no number is further than {} σ of rounding away",
+                         number(d.correct.residual));
+    case Verdict::fault:
+      return d.findings.front().text();
+    case Verdict::one_of:
+      return fmt::format("one of {} that this data cannot tell apart", d.findings.size());
+    case Verdict::two_faults:
+      return "two faults: " + d.findings.front().text();
+    case Verdict::one_pair_of:
+      return fmt::format("two faults, one of {} pairs that this data cannot tell apart", d.findings.size());
+    case Verdict::unknown:
+      return "unknown: wrong, and nothing in the catalogue explains it";
+  }
+  fail("diagnose", "no such verdict");
+}
+
+void add_findings(std::string& page, const Diagnosis& d) {
+  for (const std::string& fault : d.findings.front().faults) add(page, "", diagnosis::find_fault(fault).mistake);
+  if (d.findings.size() == 1) {
+    add(page, "evidence",
+        fmt::format("residual {} σ under this hypothesis (up to {} is rounding); next best {} {} σ; correct {} σ",
+                    number(d.findings.front().residual), kFits, d.next.text(), number(d.next.residual),
+                    number(d.correct.residual)));
+    return;
+  }
+  for (std::size_t at = 0; at < std::min(d.findings.size(), kMostListed); ++at) {
+    const Finding& finding = d.findings[at];
+    add(page, at == 0 ? "candidates" : "",
+        fmt::format("{} {} σ{}", finding.text(), number(finding.residual),
+                    finding.residual <= kFits ? "" : ", does not fit but is too near to rule out"));
+  }
+  if (d.findings.size() > kMostListed) add(page, "", fmt::format("and {} more", d.findings.size() - kMostListed));
+}
+
+void add_places(std::string& page, const Diagnosis& d) {
+  constexpr std::size_t kMostPlaces = 3;
+  for (std::size_t at = 0; at < std::min(d.locations.size(), kMostPlaces); ++at) {
+    const Location& place = d.locations[at];
+    add(page, at == 0 ? "where" : "",
+        fmt::format(
+            "{}: {} wrong in {} of {} numbers, first at [{}]: expected {}, got {}; batches {}; heads {}; rows {}",
+            place.which, place.array, place.wrong, place.total, fmt::join(place.first, ", "), number(place.expected),
+            number(place.got), ranges(place.batches), ranges(place.heads), ranges(place.rows)));
+  }
+  if (d.locations.size() > kMostPlaces) {
+    add(page, "", fmt::format("and {} more arrays", d.locations.size() - kMostPlaces));
+  }
+}
+
+std::string describe_weights(const Diagnosis& d, std::span<const Observation> observations) {
+  for (const Location& place : d.locations) {
+    for (const Observation& observation : observations) {
+      if (observation.given.name != place.which) continue;
+      const diagnosis::Recipe recipe = diagnosis::correct_recipe(observation.given.declared);
+      const std::string text =
+          diagnosis::describe_weights(diagnosis::walk(observation.given, recipe), observation.answer);
+      if (!text.empty()) return observation.given.name + ": " + text;
+    }
+  }
+  return {};
+}
+
+// "[[1, 0], [0, 1]]" of the last two axes of the first two; short cases only.
+std::string matrix(const Tensor<double, 4>& x) {
+  std::string result;
+  for (Index b = 0; b < x.extent(0); ++b) {
+    for (Index h = 0; h < x.extent(1); ++h) {
+      result += result.empty() ? "[" : " [";
+      for (Index t = 0; t < x.extent(2); ++t) {
+        result += t > 0 ? ", [" : "[";
+        for (Index d = 0; d < x.extent(3); ++d) result += fmt::format("{}{:.3g}", d > 0 ? ", " : "", x(b, h, t, d));
+        result += "]";
+      }
+      result += "]";
+    }
+  }
+  return result;
+}
+
+void add_counterexample(std::string& page, const Counterexample& small) {
+  const AttentionCase& c = small.given;
+  const DeclaredAttention& declared = c.declared;
+  constexpr Index kMostShown = 24;
+  std::string text =
+      fmt::format("B={} H={} G={} Tq={} Tk={} D={} E={}", c.B(), c.H(), c.G(), c.Tq(), c.Tk(), c.D(), c.E());
+  if (declared.causal) text += ", causal";
+  if (declared.window > 0) text += fmt::format(", window {}", declared.window);
+  if (!declared.key_lengths.empty()) text += fmt::format(", lengths {}", fmt::join(declared.key_lengths, " "));
+  if (c.q.size() + c.k.size() + c.v.size() <= kMostShown) {
+    text += fmt::format(": q {} k {} v {}", matrix(c.q), matrix(c.k), matrix(c.v));
+  }
+  text += fmt::format(" gives {}[{}] = {}, not {}", small.place.array, fmt::join(small.place.first, ", "),
+                      number(small.place.got), number(small.place.expected));
+  add(page, "smallest", text);
+}
+
+void add_not_excluded(std::string& page, const Diagnosis& d, const AttentionCase& given) {
+  if (d.not_excluded.empty()) {
+    add(page, "excluded", fmt::format("all {} faults of the catalogue", d.excluded.size()));
+    return;
+  }
+  add(page, "excluded",
+      fmt::format("{} of {} faults; {} would look the same here. The probe that shows them:", d.excluded.size(),
+                  d.excluded.size() + d.not_excluded.size(), d.not_excluded.size()));
+  const RotaryLayout layout = given.declared.rotary ? given.declared.rotary->layout : RotaryLayout::half_split;
+  for (const TellingProbe& probe : telling_probes(d.not_excluded, given.declared.type, layout)) {
+    add(page, probe.probe.empty() ? "  (none)" : "  " + probe.probe, list(probe.faults, 6));
+  }
+}
+
+nlohmann::json finding_json(const Finding& finding) {
+  return {{"faults", finding.faults}, {"forms", finding.forms}, {"residual", finding.residual}};
+}
+
+nlohmann::json place_json(const Location& place) {
+  return {{"case", place.which},  {"array", place.array}, {"first", place.first}, {"expected", place.expected},
+          {"got", place.got},     {"wrong", place.wrong}, {"total", place.total}, {"batches", place.batches},
+          {"heads", place.heads}, {"rows", place.rows}};
+}
+
+}  // namespace
+
+std::string diagnosis_text(const Diagnosis& d, std::span<const Observation> observations) {
+  std::string page;
+  add(page, "verdict", headline(d));
+  if (d.is_correct()) {
+    add_not_excluded(page, d, observations.front().given);
+  } else {
+    if (!d.findings.empty()) add_findings(page, d);
+    if (d.findings.empty()) {
+      add(page, "evidence",
+          fmt::format("residual {} σ under correct; nearest fault {} {} σ (up to {} is rounding)",
+                      number(d.correct.residual), d.next.text(), number(d.next.residual), kFits));
+    }
+    add_places(page, d);
+    const std::string weights = describe_weights(d, observations);
+    if (!weights.empty()) add(page, "weights", weights);
+    if (d.counterexample) add_counterexample(page, *d.counterexample);
+    if (!d.fix().empty()) add(page, "fix", d.fix());
+  }
+  for (const std::string& note : d.notes) add(page, "note", note);
+  return page;
+}
+
+nlohmann::json diagnosis_json(const Diagnosis& d, std::span<const Observation> observations) {
+  nlohmann::json json;
+  json["verdict"] = name(d.verdict);
+  json["fault"] = d.findings.size() == 1 && d.findings.front().faults.size() == 1
+                      ? nlohmann::json(d.findings.front().faults.front())
+                      : nlohmann::json(nullptr);
+  json["findings"] = nlohmann::json::array();
+  for (const Finding& finding : d.findings) json["findings"].push_back(finding_json(finding));
+  const double best = d.findings.empty() ? d.next.residual : d.findings.front().residual;
+  json["confidence"] = {{"residual", best},
+                        {"next", d.next.text()},
+                        {"next_residual", d.next.residual},
+                        {"margin", best > 0 ? d.next.residual / best : HUGE_VAL}};
+  json["residuals"] = {{"correct", d.correct.residual}};
+  for (const Finding& finding : d.residuals) json["residuals"][finding.faults.front()] = finding.residual;
+  json["location"] = nlohmann::json::array();
+  for (const Location& place : d.locations) json["location"].push_back(place_json(place));
+  json["excluded"] = d.excluded;
+  json["not_excluded"] = nlohmann::json::array();
+  if (!observations.empty() && !d.not_excluded.empty()) {
+    const DeclaredAttention& declared = observations.front().given.declared;
+    const RotaryLayout layout = declared.rotary ? declared.rotary->layout : RotaryLayout::half_split;
+    for (const TellingProbe& probe : telling_probes(d.not_excluded, declared.type, layout)) {
+      json["not_excluded"].push_back({{"probe", probe.probe}, {"faults", probe.faults}});
+    }
+  }
+  json["fix"] = d.fix();
+  json["weights"] = describe_weights(d, observations);
+  json["notes"] = d.notes;
+  json["judged_gradients"] = d.judged_gradients;
+  if (d.counterexample) json["smallest"] = place_json(d.counterexample->place);
+  return json;
+}
+
+std::string catalogue_text() {
+  std::string page;
+  std::string_view group;
+  Index forward = 0, backward = 0;
+  for (const diagnosis::Fault& fault : diagnosis::catalogue()) {
+    if (name(fault.group) != group) page += fmt::format("\n{}\n", group = name(fault.group));
+    page += fmt::format("  {:<34} {}\n  {:<34} looks: {}\n", fault.name, fault.mistake, "", fault.tell);
+    ++(fault.is_backward() ? backward : forward);
+  }
+  return fmt::format("{} faults in the forward pass, {} in the backward pass.\n{}", forward, backward, page);
+}
+
+nlohmann::json catalogue_json() {
+  nlohmann::json json = nlohmann::json::array();
+  for (const diagnosis::Fault& fault : diagnosis::catalogue()) {
+    std::vector<std::string> forms;
+    for (const diagnosis::Variant& variant : fault.variants) {
+      if (!variant.label.empty()) forms.push_back(variant.label);
+    }
+    json.push_back({{"name", fault.name},
+                    {"group", name(fault.group)},
+                    {"pass", fault.is_backward() ? "backward" : "forward"},
+                    {"mistake", fault.mistake},
+                    {"looks", fault.tell},
+                    {"fix", fault.fix},
+                    {"forms", forms}});
+  }
+  return json;
+}
+
+}  // namespace heedful
