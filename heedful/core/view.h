@@ -43,8 +43,8 @@ class View {
   View(T* data, const Extents<Rank>& extents, const Extents<Rank>& strides)
       : data_(data), extents_(extents), strides_(strides) {}
   template <class U>
-  requires(std::is_same_v<const U, T> && !std::is_same_v<U, T>)
-      View(const View<U, Rank>& other)  // NOLINT(google-explicit-constructor)
+    requires(std::is_same_v<const U, T> && !std::is_same_v<U, T>)
+  View(const View<U, Rank>& other)  // NOLINT(google-explicit-constructor)
       : data_(other.data()), extents_(other.extents()), strides_(other.strides()) {}
 
   static constexpr int rank() { return Rank; }
@@ -69,14 +69,17 @@ class View {
   }
 
   template <class... Indices>
-  requires(sizeof...(Indices) == Rank) T& operator()(Indices... indices) const {
+    requires(sizeof...(Indices) == Rank)
+  T& operator()(Indices... indices) const {
     const Extents<Rank> index{static_cast<Index>(indices)...};
     Index offset = 0;
     for (int axis = 0; axis < Rank; ++axis) offset += index[at(axis)] * strides_[at(axis)];
     return data_[offset];
   }
 
-  auto operator[](Index index) const requires(Rank > 1) {
+  auto operator[](Index index) const
+    requires(Rank > 1)
+  {
     Extents<Rank - 1> extents, strides;
     for (int axis = 1; axis < Rank; ++axis) {
       extents[at(axis - 1)] = extents_[at(axis)];
@@ -84,7 +87,11 @@ class View {
     }
     return View<T, Rank - 1>(data_ + index * strides_[0], extents, strides);
   }
-  T& operator[](Index index) const requires(Rank == 1) { return data_[index * strides_[0]]; }
+  T& operator[](Index index) const
+    requires(Rank == 1)
+  {
+    return data_[index * strides_[0]];
+  }
 
   View slice(int axis, Index begin, Index end) const {
     HEEDFUL_CHECK(0 <= begin && begin <= end && end <= extent(axis));
@@ -101,7 +108,11 @@ class View {
     }
     return result;
   }
-  View transpose() const requires(Rank == 2) { return permute({1, 0}); }
+  View transpose() const
+    requires(Rank == 2)
+  {
+    return permute({1, 0});
+  }
   // The same elements in the same order under other extents; only for contiguous views.
   template <int NewRank>
   View<T, NewRank> reshape(const Extents<NewRank>& extents) const {

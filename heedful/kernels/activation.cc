@@ -11,7 +11,7 @@ namespace {
 template <class T>
 constexpr T kInverseRoot2 = T{1} / std::numbers::sqrt2_v<T>;
 template <class T>
-constexpr T kInverseRoot2Pi = kInverseRoot2<T>* std::numbers::inv_sqrtpi_v<T>;
+constexpr T kInverseRoot2Pi = kInverseRoot2<T> * std::numbers::inv_sqrtpi_v<T>;
 
 // s = 1/(1 + exp(−x)) and 1 − s, neither by cancellation nor through an overflow.
 template <class T>
