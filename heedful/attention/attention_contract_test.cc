@@ -126,7 +126,7 @@ TEST(EmptyRows, AreRefusedUnlessZeroIsAskedFor) {
   AttentionCase<double> c = plain_case({.B = 2, .Tq = 3, .Tk = 3, .H = 2, .G = 2, .D = 3, .E = 2});
   c.keep = Tensor<bool, 4>({2, 2, 3, 3});
   c.keep.fill(true);
-  for (Index j = 0; j < 3; ++j) c.keep(1, 0, 2, j) = false;
+  for (Index j = 0; j < 3; ++j) c.keep(1, 1, 2, j) = false;
   const auto message = [](auto call) -> std::string {
     try {
       call();
@@ -143,17 +143,17 @@ TEST(EmptyRows, AreRefusedUnlessZeroIsAskedFor) {
       }),
       message([&] { attention_reference_forward<double>(r.outputs(), c.inputs(), c.options()); }),
       message([&] { attention_reference_backward<double>(r.gradients(false), c.dout, c.inputs(), c.options()); })};
-  EXPECT_THAT(messages, testing::Each(testing::HasSubstr("got none for query 2 of head 0 in sequence 1")));
+  EXPECT_THAT(messages, testing::Each(testing::HasSubstr("got none for query 2 of head 1 in sequence 1")));
 
   c.settings.empty_row = EmptyRow::zero;
-  for (Index e = 0; e < 2; ++e) c.dout(1, 0, 2, e) = kNan;
+  for (Index e = 0; e < 2; ++e) c.dout(1, 1, 2, e) = kNan;
   for (const AttentionResults<double>& results : {run_attention(c), run_reference(c)}) {
-    EXPECT_EQ(results.log_sum_exp(1, 0, 2), -kInfinity);
-    EXPECT_EQ(results.row_max(1, 0, 2), -kInfinity);
-    EXPECT_EQ(results.row_sum(1, 0, 2), 0);
-    for (Index e = 0; e < 2; ++e) EXPECT_EQ(results.out(1, 0, 2, e), 0);
-    for (Index d = 0; d < 3; ++d) EXPECT_EQ(results.dq(1, 0, 2, d), 0);
-    for (Index j = 0; j < 3; ++j) EXPECT_EQ(results.weights(1, 0, 2, j), 0);
+    EXPECT_EQ(results.log_sum_exp(1, 1, 2), -kInfinity);
+    EXPECT_EQ(results.row_max(1, 1, 2), -kInfinity);
+    EXPECT_EQ(results.row_sum(1, 1, 2), 0);
+    for (Index e = 0; e < 2; ++e) EXPECT_EQ(results.out(1, 1, 2, e), 0);
+    for (Index d = 0; d < 3; ++d) EXPECT_EQ(results.dq(1, 1, 2, d), 0);
+    for (Index j = 0; j < 3; ++j) EXPECT_EQ(results.weights(1, 1, 2, j), 0);
     for (double x : results.dk) EXPECT_TRUE(std::isfinite(x));
     for (double x : results.dv) EXPECT_TRUE(std::isfinite(x));
   }
