@@ -29,6 +29,7 @@ void add_eval(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
 void add_gradcheck(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
+void add_lab(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 
 }  // namespace heedful::cli

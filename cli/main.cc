@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
   heedful::cli::add_eval(app, exit_code);
   heedful::cli::add_generate(app, exit_code);
   heedful::cli::add_inspect(app, exit_code);
+  heedful::cli::add_lab(app, exit_code);
   heedful::cli::add_gradcheck(app, exit_code);
   heedful::cli::add_diagnose(app, exit_code);
   heedful::cli::add_plan(app, exit_code);

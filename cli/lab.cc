@@ -1,0 +1,101 @@
+// heedful lab: the documents' experiments on this machine, claim by claim.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "heedful/core/error.h"
+#include "heedful/lab/lab.h"
+#include "heedful/report/json.h"
+#include "heedful/report/text.h"
+
+namespace heedful::cli {
+namespace {
+
+struct LabFlags {
+  std::vector<std::string> names;
+  LabOptions options;
+  int threads = 2;
+  bool list = false;
+  std::string json, html;
+};
+
+double estimated_seconds(const Experiment& experiment, bool full) {
+  return full ? experiment.full_seconds : experiment.quick_seconds;
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  require(file.good(), "lab", "{}: could not be written", path);
+}
+
+int list() {
+  for (const Experiment& experiment : experiments()) fmt::print("{:14} {}\n", experiment.name, experiment.title);
+  return kDone;
+}
+
+std::vector<Report> run_all(const LabFlags& flags, const std::vector<const Experiment*>& chosen) {
+  double total = 0, before = 0, current = 0;
+  for (const auto* experiment : chosen) total += estimated_seconds(*experiment, flags.options.full);
+  const Context context(flags.threads);
+  ProgressLine line("lab", "%");
+  const Lab lab(context, flags.options, [&](double share, std::string_view what) {
+    line.show(static_cast<Index>(100 * (before + share * current) / total), 100, what);
+  });
+  std::vector<Report> reports;
+  for (const auto* experiment : chosen) {
+    current = estimated_seconds(*experiment, flags.options.full);
+    reports.push_back(run_experiment(*experiment, lab));
+    before += current;
+  }
+  return reports;
+}
+
+int run(const LabFlags& flags) {
+  if (flags.list) return list();
+  std::vector<const Experiment*> chosen;
+  for (const std::string& name : flags.names) chosen.push_back(&find_experiment(name));
+  if (chosen.empty()) {
+    for (const Experiment& experiment : experiments()) chosen.push_back(&experiment);
+  }
+  for (const std::string& path : {flags.json, flags.html}) {
+    if (!path.empty()) write_file(path, "");  // a path that cannot be written is better known before the work
+  }
+  const std::vector<Report> reports = run_all(flags, chosen);
+  bool failed = false;
+  for (const Report& report : reports) {
+    fmt::print("{}", render_text(report));
+    failed = failed || report.failed();
+  }
+  fmt::print("{}\n", render_verdicts(reports));
+  if (!flags.json.empty()) write_file(flags.json, reports_json(reports).dump(1) + "\n");
+  return failed ? kFailed : kDone;
+}
+
+}  // namespace
+
+void add_lab(CLI::App& app, int& exit_code) {
+  CLI::App& command =
+      *app.add_subcommand("lab", "Measure the claims made about attention, one by one, on this machine");
+  auto flags = std::make_shared<LabFlags>();
+  command.add_option("name", flags->names, "Experiments to run; all where none is named");
+  command.add_flag("--list", flags->list, "Name the experiments and stop");
+  command.add_flag("--full", flags->options.full, "Every seed and step instead of the quick selection");
+  command.add_option("--seed", flags->options.seed, "Added to the seeds of trainings judged as distributions")
+      ->check(check_seed)
+      ->capture_default_str();
+  command.add_option("--threads", flags->threads, "Threads to use")->capture_default_str();
+  command.add_option("--json", flags->json, "Also write every claim, table and figure to this file");
+  command.footer("Example: heedful lab scaling masks --json lab.json");
+  command.callback([flags, &exit_code] { exit_code = run(*flags); });
+}
+
+}  // namespace heedful::cli

@@ -1,0 +1,20 @@
+// The experiments, one a file of the same name.
+#ifndef HEEDFUL_LAB_EXPERIMENTS_H_
+#define HEEDFUL_LAB_EXPERIMENTS_H_
+
+#include "heedful/lab/lab.h"
+
+namespace heedful {
+
+void run_attention(Report& report, const Lab& lab);
+void run_masks(Report& report, const Lab& lab);
+void run_scaling(Report& report, const Lab& lab);
+void run_heads(Report& report, const Lab& lab);
+void run_parameters(Report& report, const Lab& lab);
+void run_gradients(Report& report, const Lab& lab);
+void run_exercises(Report& report, const Lab& lab);
+void run_positions(Report& report, const Lab& lab);
+
+}  // namespace heedful
+
+#endif  // HEEDFUL_LAB_EXPERIMENTS_H_

@@ -1,0 +1,65 @@
+#include "heedful/lab/lab.h"
+
+#include <chrono>
+
+#include "heedful/core/error.h"
+#include "heedful/lab/experiments.h"
+#include "heedful/training/trainer.h"
+
+namespace heedful {
+namespace {
+
+constexpr Experiment kExperiments[] = {
+    {"attention", "the formula, worked examples, and the working path against the reference", run_attention, 0.1, 1},
+    {"scaling", "what dividing by √D does to scores, weights and the softmax's derivative", run_scaling, 3, 60},
+    {"masks", "hiding before the softmax against zeroing after it, and what the hidden can change", run_masks, 0.1,
+     1},
+    {"heads", "what heads cost, what they commute with, and merging them in the wrong order", run_heads, 0.1, 0.2},
+    {"positions", "what each kind of position defines beyond the trained length", run_positions, 0.2, 0.5},
+    {"parameters", "the closed form against the inventory, entry by entry", run_parameters, 0.1, 0.1},
+    {"gradients", "the hand-written gradient over ten decades of ε, with the ReLU's kinks found", run_gradients, 4,
+     60},
+    {"exercises", "the exercises of both documents, computed", run_exercises, 0.1, 0.1},
+};
+
+}  // namespace
+
+const Decoder<double>& Lab::copy_model() const {
+  if (!copy_model_) {
+    TrainOptions options;
+    options.precision = Precision::f64;
+    fit_model_to_task(options);
+    Trainer<double> trainer(new_training<double>(options), context_);
+    while (trainer.state().step < options.steps) {
+      trainer.step();
+      progress(0, "training the article's copy model");
+    }
+    copy_model_ = Decoder<double>{trainer.state().decoder.config, trainer.state().decoder.parameters.copy()};
+  }
+  return *copy_model_;
+}
+
+std::span<const Experiment> experiments() {
+  return kExperiments;
+}
+
+const Experiment& find_experiment(std::string_view name) {
+  std::string known;
+  for (const Experiment& experiment : kExperiments) {
+    if (experiment.name == name) return experiment;
+    known += (known.empty() ? "" : ", ") + std::string(experiment.name);
+  }
+  fail("lab", "experiment: expected one of {}, got \"{}\"", known, name);
+}
+
+Report run_experiment(const Experiment& experiment, const Lab& lab) {
+  Report report{.name = std::string(experiment.name), .title = std::string(experiment.title)};
+  report.file = "heedful/lab/" + report.name + ".cc";
+  const auto start = std::chrono::steady_clock::now();
+  lab.progress(0, experiment.name);
+  experiment.run(report, lab);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+}  // namespace heedful
