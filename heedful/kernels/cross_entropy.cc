@@ -45,7 +45,7 @@ template <class Logits, class Gradient>
 double row_loss(const Logits& logits, const Gradient& dlogits, Index vocabulary, Index target, double scale) {
   using T = std::remove_cvref_t<decltype(dlogits[0])>;
   T maximum = -std::numeric_limits<T>::infinity();
-  for (Index v = 0; v < vocabulary; ++v) maximum = logits[v] > maximum || std::isnan(logits[v]) ? logits[v] : maximum;
+  for (Index v = 0; v < vocabulary; ++v) maximum = logits[v] > maximum ? logits[v] : maximum;
   const double from_maximum = static_cast<double>(maximum) - static_cast<double>(logits[target]);
   if (dlogits.data == nullptr) {
     return from_maximum +

@@ -11,14 +11,15 @@ namespace heedful {
 namespace internal {
 
 template <class T>
-T* matmul_scratch(Index size) {
-  thread_local Tensor<T, 1> scratch;
-  if (scratch.size() < size) scratch = Tensor<T, 1>({size});
-  return scratch.data();
+T* matmul_scratch(int piece, Index size) {
+  thread_local Tensor<T, 1> pieces[2];
+  Tensor<T, 1>& memory = pieces[piece];
+  if (memory.size() < size) memory = Tensor<T, 1>({size});
+  return memory.data();
 }
 
-template float* matmul_scratch<float>(Index size);
-template double* matmul_scratch<double>(Index size);
+template float* matmul_scratch<float>(int piece, Index size);
+template double* matmul_scratch<double>(int piece, Index size);
 
 }  // namespace internal
 
@@ -67,8 +68,10 @@ void on_all_threads(const Context& context, const MatmulWork<T>& work) {
 
 template <class T>
 void matmul(const Context& context, View<T, 2> c, In<T, 2> a, In<T, 2> b, MatmulOptions options) {
-  internal::require_shape("matmul", "a", a, {c.extent(0), a.extent(1)});
-  internal::require_shape("matmul", "b", b, {a.extent(1), c.extent(1)});
+  if (a.extent(0) != c.extent(0) || b.extent(1) != c.extent(1) || a.extent(1) != b.extent(0)) {
+    fail("matmul", "a·b: expected [M, K]·[K, N] for c {}, got {}·{}", shape_text(c.extents()),
+         shape_text(a.extents()), shape_text(b.extents()));
+  }
   if (c.stride(1) != 1 && c.stride(0) != 1 && c.extent(0) > 1 && c.extent(1) > 1) {
     // Neither rows nor columns of c are neighbours. Rare: a dense product, then moved.
     const Tensor<T, 2> dense = [&] {

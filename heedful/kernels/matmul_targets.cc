@@ -1,9 +1,6 @@
-// The inside of matmul, compiled once for every processor family (Highway's foreach_target) and chosen at run time.
-//
-// A panel of b, kVectors vectors wide, meets the rows of a in tiles of kRows: kRows·kVectors running chains stay in
-// registers for all of k. Whatever the tile, an element's chain is the same; tiles differ in speed alone.
+// The inside of matmul, compiled once for every processor family (Highway's foreach_target) and chosen at run time:
+// cuts the product into parts that the caches hold, packs what is worth it, and runs tiles.
 #include <cmath>
-#include <type_traits>
 
 #include "heedful/kernels/matmul_work.h"
 #include "heedful/kernels/simd_targets.h"
@@ -12,219 +9,103 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 //
 #include "hwy/highway.h"
+//
+#include "heedful/kernels/matmul_pack-inl.h"
+#include "heedful/kernels/matmul_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace heedful::internal::HWY_NAMESPACE {
+namespace heedful::internal {
+namespace HWY_NAMESPACE {
 
 #if HWY_NATIVE_FMA
 
-namespace hn = hwy::HWY_NAMESPACE;
+// Measured on one core with 48 KiB and 1 MiB of first- and second-level cache; each is flat within a factor of two.
+constexpr Index kBytesOfRows = Index{256} << 10;  // of a: stay in the second-level cache while panels of b pass by
+constexpr Index kBytesOfPanels = Index{2} << 20;  // of packed b: stay in the third
+constexpr Index kRowsWorthPacking = 96;           // from here on b is packed though its columns are neighbours
+constexpr Index kPanelsWorthPacking = 4;          // and a for that many panels,
+constexpr Index kBytesWorthPacking = Index{64} << 10;  // if it is more than the first-level cache holds;
+constexpr Index kDepthWorthPacking = 64;               // neither when it is this shallow
 
-// Rows of the largest tile: with two vectors a row, the running chains, one row of b and one element of a fill the
-// registers there are (32, or 16 on AVX2).
-#if HWY_TARGET == HWY_AVX2
-constexpr int kMostRows = 6;
-#else
-constexpr int kMostRows = 12;
-#endif
-
-// Whether loads and stores of some lanes touch no memory of the others. Where they do, a ragged last panel of b is
-// packed with zeros behind it and its results pass through a buffer.
-#if HWY_TARGET == HWY_NEON
-constexpr bool kMasksMemory = false;
-#else
-constexpr bool kMasksMemory = true;
-#endif
-
-// Rows from which a panel of b that need not be packed is packed nevertheless, so that its lines stay together in the
-// first-level cache and the pages of b are walked once.
-constexpr Index kRowsWorthPacking = 96;
-
-// Bytes of a that pass by every panel before the next rows do: they stay in the second-level cache.
-constexpr Index kBytesOfRows = Index{256} << 10;
-
-// Up to kRows × kVectors of c.
 template <class T>
-struct Tile {
-  T* c;
-  const T* a;
-  const T* b;
-  Index c_row, a_row, a_column, b_row;
-  Index depth;
-  Index columns_of_last;  // of the last vector
-  bool accumulate;
+class Product {
+ public:
+  explicit Product(const MatmulWork<T>& work) : work_(work) {
+    const bool deep = work.depth >= kDepthWorthPacking;
+    width_ = lanes() * (work.rows <= 2 ? 4 : 2);
+    pack_b_ = (work.b_column != 1 && work.columns > 1) || (!kMasksMemory && work.columns % lanes() != 0) ||
+              (deep && work.rows >= kRowsWorthPacking && work.b_row != width_);
+    pack_a_ = deep && work.columns >= kPanelsWorthPacking * width_ &&
+              work.rows * work.depth * static_cast<Index>(sizeof(T)) > kBytesWorthPacking;
+  }
+
+  void run() const {
+    const Index depth_bytes = HWY_MAX(Index{1}, work_.depth) * static_cast<Index>(sizeof(T));
+    const bool all_rows = work_.rows * depth_bytes <= kBytesOfRows;
+    const Index rows_together =
+        all_rows ? work_.rows : HWY_MAX(Index{1}, kBytesOfRows / depth_bytes / kMostRows) * kMostRows;
+    const bool all_columns = !pack_b_ || work_.columns * depth_bytes <= kBytesOfPanels;
+    const Index columns_together =
+        all_columns ? work_.columns : HWY_MAX(Index{1}, kBytesOfPanels / depth_bytes / width_) * width_;
+    T* const packed_a = pack_a_ ? matmul_scratch<T>(0, rounded(rows_together, kMostRows) * work_.depth) : nullptr;
+    T* const packed_b = pack_b_ ? matmul_scratch<T>(1, rounded(columns_together, width_) * work_.depth) : nullptr;
+
+    for (Index column = 0; column < work_.columns; column += columns_together) {
+      const Index columns = HWY_MIN(columns_together, work_.columns - column);
+      if (pack_b_) pack_panels(packed_b, column, columns);
+      for (Index row = 0; row < work_.rows; row += rows_together) {
+        const Index rows = HWY_MIN(rows_together, work_.rows - row);
+        if (pack_a_) pack_rows(packed_a, row, rows);
+        run_part(row, rows, column, columns, packed_a, packed_b);
+      }
+    }
+  }
+
+ private:
+  static Index lanes() { return static_cast<Index>(hn::Lanes(hn::ScalableTag<T>())); }
+  static Index rounded(Index value, Index unit) { return (value + unit - 1) / unit * unit; }
+
+  void pack_panels(T* packed, Index first, Index columns) const {
+    for (Index column = 0; column < columns; column += width_) {
+      Pack(packed + column * work_.depth, width_,
+           Strip<T>{work_.b + (first + column) * work_.b_column, work_.b_row, work_.b_column, work_.depth,
+                    HWY_MIN(width_, columns - column)});
+    }
+  }
+
+  void pack_rows(T* packed, Index first, Index rows) const {
+    for (Index row = 0; row < rows; row += kMostRows) {
+      Pack(packed + row * work_.depth, Index{kMostRows},
+           Strip<T>{work_.a + (first + row) * work_.a_row, work_.a_column, work_.a_row, work_.depth,
+                    HWY_MIN(Index{kMostRows}, rows - row)});
+    }
+  }
+
+  void run_part(Index row, Index rows, Index first, Index columns, const T* packed_a, const T* packed_b) const {
+    Tile<T> tile;
+    tile.c_row = work_.c_row;
+    tile.a_row = pack_a_ ? 1 : work_.a_row;
+    tile.a_column = pack_a_ ? kMostRows : work_.a_column;
+    tile.group = pack_a_ ? kMostRows * work_.depth : kMostRows * work_.a_row;
+    tile.b_row = pack_b_ ? width_ : work_.b_row;
+    tile.depth = work_.depth;
+    tile.accumulate = work_.accumulate;
+    for (Index column = 0; column < columns; column += width_) {
+      tile.c = work_.c + row * work_.c_row + (first + column) * work_.c_column;
+      tile.a = pack_a_ ? packed_a : work_.a + row * work_.a_row;
+      tile.b = pack_b_ ? packed_b + column * work_.depth : work_.b + first + column;
+      RunPanel(tile, rows, HWY_MIN(width_, columns - column));
+    }
+  }
+
+  const MatmulWork<T>& work_;
+  Index width_;  // of a panel
+  bool pack_a_, pack_b_;
 };
-
-template <int kRows, int kVectors, bool kPartial, class T>
-HWY_NOINLINE void RunTile(const Tile<T>& tile) {
-  const hn::ScalableTag<T> d;
-  using V = hn::Vec<decltype(d)>;
-  const Index lanes = static_cast<Index>(hn::Lanes(d));
-  const auto mask = hn::FirstN(d, static_cast<size_t>(tile.columns_of_last));
-
-  V chain[kRows][kVectors];
-  HWY_UNROLL(16)
-  for (int row = 0; row < kRows; ++row) {
-    HWY_UNROLL(16)
-    for (int v = 0; v < kVectors; ++v) chain[row][v] = hn::Zero(d);
-  }
-  // Every third row has its own pointer, the two after it are reached by one stride: an address for each row would
-  // not fit the general registers.
-  const Index a_row = tile.a_row;
-  const T* HWY_RESTRICT a[(kRows + 2) / 3];
-  HWY_UNROLL(16)
-  for (int row = 0; row < kRows; row += 3) a[row / 3] = tile.a + row * a_row;
-  const T* HWY_RESTRICT b = tile.b;
-  for (Index k = tile.depth; k > 0; --k) {
-    V b_row[kVectors];
-    HWY_UNROLL(16)
-    for (int v = 0; v < kVectors; ++v) {
-      if (kMasksMemory && kPartial && v == kVectors - 1) {
-        b_row[v] = hn::MaskedLoad(mask, d, b + v * lanes);
-      } else {
-        b_row[v] = hn::LoadU(d, b + v * lanes);
-      }
-    }
-    HWY_UNROLL(16)
-    for (int row = 0; row < kRows; ++row) {
-      const V a_element = hn::Set(d, a[row / 3][row % 3 * a_row]);
-      HWY_UNROLL(16)
-      for (int v = 0; v < kVectors; ++v) chain[row][v] = hn::MulAdd(a_element, b_row[v], chain[row][v]);
-    }
-    HWY_UNROLL(16)
-    for (int row = 0; row < kRows; row += 3) a[row / 3] += tile.a_column;
-    b += tile.b_row;
-  }
-  const auto store = [&](auto accumulate) HWY_ATTR {
-    T* HWY_RESTRICT c = tile.c;
-    const Index c_row = tile.c_row;
-    HWY_UNROLL(16)
-    for (int row = 0; row < kRows; ++row) {
-      HWY_UNROLL(16)
-      for (int v = 0; v < kVectors; ++v) {
-        T* to = c + v * lanes;
-        V result = chain[row][v];
-        if (!kMasksMemory && kPartial && v == kVectors - 1) {
-          HWY_ALIGN T lane[hn::MaxLanes(d)];
-          hn::Store(result, d, lane);
-          for (Index n = 0; n < tile.columns_of_last; ++n) to[n] = accumulate ? to[n] + lane[n] : lane[n];
-        } else if (kPartial && v == kVectors - 1) {
-          if constexpr (accumulate) result = hn::Add(hn::MaskedLoad(mask, d, to), result);
-          hn::BlendedStore(result, mask, d, to);
-        } else {
-          if constexpr (accumulate) result = hn::Add(hn::LoadU(d, to), result);
-          hn::StoreU(result, d, to);
-        }
-      }
-      c += c_row;
-    }
-  };
-  if (tile.accumulate) {
-    store(std::true_type{});
-  } else {
-    store(std::false_type{});
-  }
-}
-
-template <int kVectors, bool kPartial, class T>
-void RunRows(Tile<T> tile, Index rows) {
-  const auto run = [&](Index count, void (*function)(const Tile<T>&)) {
-    for (; rows >= count; rows -= count) {
-      function(tile);
-      tile.a += count * tile.a_row;
-      tile.c += count * tile.c_row;
-    }
-  };
-  if constexpr (kVectors <= 2) {
-    run(kMostRows, &RunTile<kMostRows, kVectors, kPartial, T>);
-    if constexpr (kMostRows > 8) run(8, &RunTile<8, kVectors, kPartial, T>);
-    run(4, &RunTile<4, kVectors, kPartial, T>);
-  }
-  run(2, &RunTile<2, kVectors, kPartial, T>);
-  run(1, &RunTile<1, kVectors, kPartial, T>);
-}
-
-// One panel of at most four vectors; b's columns are neighbours here.
-template <class T>
-void RunPanel(Tile<T> tile, Index rows, Index columns) {
-  const hn::ScalableTag<T> d;
-  const Index lanes = static_cast<Index>(hn::Lanes(d));
-  const Index vectors = (columns + lanes - 1) / lanes;
-  tile.columns_of_last = columns - (vectors - 1) * lanes;
-  const bool partial = tile.columns_of_last < lanes;
-  switch (vectors * 2 + (partial ? 1 : 0)) {
-    case 2:
-      return RunRows<1, false>(tile, rows);
-    case 3:
-      return RunRows<1, true>(tile, rows);
-    case 4:
-      return RunRows<2, false>(tile, rows);
-    case 5:
-      return RunRows<2, true>(tile, rows);
-    case 6:
-      return RunRows<3, false>(tile, rows);
-    case 7:
-      return RunRows<3, true>(tile, rows);
-    case 8:
-      return RunRows<4, false>(tile, rows);
-    default:
-      return RunRows<4, true>(tile, rows);
-  }
-}
-
-// packed[k·width + n] = b[k, n] and zeros from n = columns on, in squares so that neither side strides through memory
-// for long.
-template <class T>
-void Pack(T* HWY_RESTRICT packed, const MatmulWork<T>& work, Index first, Index columns, Index width) {
-  constexpr Index kSide = 32;
-  for (Index begin = 0; begin < work.depth; begin += kSide) {
-    const Index end = HWY_MIN(work.depth, begin + kSide);
-    if (work.b_column == 1) {
-      for (Index k = begin; k < end; ++k) {
-        const T* from = work.b + k * work.b_row + first;
-        for (Index n = 0; n < columns; ++n) packed[k * width + n] = from[n];
-      }
-    } else {
-      for (Index n = 0; n < columns; ++n) {
-        const T* from = work.b + (first + n) * work.b_column;
-        for (Index k = begin; k < end; ++k) packed[k * width + n] = from[k * work.b_row];
-      }
-    }
-    for (Index k = begin; k < end; ++k) {
-      for (Index n = columns; n < width; ++n) packed[k * width + n] = 0;
-    }
-  }
-}
 
 template <class T>
 void Run(const MatmulWork<T>& work) {
-  const hn::ScalableTag<T> d;
-  const Index lanes = static_cast<Index>(hn::Lanes(d));
-  const Index width = lanes * (work.rows < 4 ? 4 : 2);
-  const bool pack = (work.b_column != 1 && work.columns > 1) || (!kMasksMemory && work.columns % lanes != 0) ||
-                    (work.rows >= kRowsWorthPacking && work.b_row != width);
-  T* const packed = pack ? matmul_scratch<T>(work.depth * width) : nullptr;
-  const Index depth_bytes = HWY_MAX(Index{1}, work.depth) * static_cast<Index>(sizeof(T));
-  const Index rows_together = HWY_MAX(Index{1}, kBytesOfRows / depth_bytes / kMostRows) * kMostRows;
-
-  for (Index row = 0; row < work.rows; row += rows_together) {
-    const Index rows = HWY_MIN(rows_together, work.rows - row);
-    for (Index column = 0; column < work.columns; column += width) {
-      const Index columns = HWY_MIN(width, work.columns - column);
-      if (pack) Pack(packed, work, column, columns, width);
-      Tile<T> tile{};
-      tile.c = work.c + row * work.c_row + column * work.c_column;
-      tile.c_row = work.c_row;
-      tile.a = work.a + row * work.a_row;
-      tile.a_row = work.a_row;
-      tile.a_column = work.a_column;
-      tile.b = pack ? packed : work.b + column;
-      tile.b_row = pack ? width : work.b_row;
-      tile.depth = work.depth;
-      tile.accumulate = work.accumulate;
-      RunPanel(tile, rows, columns);
-    }
-  }
+  Product<T>(work).run();
 }
 
 #else  // no fused multiply-add among the instructions: the same chains by std::fma
@@ -235,8 +116,8 @@ void Run(const MatmulWork<T>& work) {
     for (Index n = 0; n < work.columns; ++n) {
       T chain = 0;
       for (Index k = 0; k < work.depth; ++k) {
-        chain =
-            std::fma(work.a[m * work.a_row + k * work.a_column], work.b[k * work.b_row + n * work.b_column], chain);
+        const T a = work.a[m * work.a_row + k * work.a_column];
+        chain = std::fma(a, work.b[k * work.b_row + n * work.b_column], chain);
       }
       T& to = work.c[m * work.c_row + n * work.c_column];
       to = work.accumulate ? to + chain : chain;
@@ -253,7 +134,8 @@ void RunDouble(const MatmulWork<double>& work) {
   Run(work);
 }
 
-}  // namespace heedful::internal::HWY_NAMESPACE
+}  // namespace HWY_NAMESPACE
+}  // namespace heedful::internal
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -23,9 +23,10 @@ struct MatmulWork {
 void matmul_on_this_thread(const MatmulWork<float>& work);
 void matmul_on_this_thread(const MatmulWork<double>& work);
 
-// Memory of this thread that lives until the next call, on a cache line; allocates only when it has to grow.
+// Memory of this thread, one of two pieces, that keeps its contents until it is asked for again. On a cache line;
+// allocates only when it has to grow.
 template <class T>
-T* matmul_scratch(Index size);
+T* matmul_scratch(int piece, Index size);
 
 }  // namespace heedful::internal
 

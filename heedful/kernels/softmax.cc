@@ -9,12 +9,12 @@
 namespace heedful {
 namespace {
 
-// max_i x[i], or NaN when any x[i] is NaN: a live NaN has to be seen.
+// The largest of them; a NaN is passed over here and reaches the sum.
 template <class Row>
 auto row_maximum(const Row& x, Index count) {
   using T = std::remove_cvref_t<decltype(x[0])>;
   T maximum = -std::numeric_limits<T>::infinity();
-  for (Index i = 0; i < count; ++i) maximum = x[i] > maximum || std::isnan(x[i]) ? x[i] : maximum;
+  for (Index i = 0; i < count; ++i) maximum = x[i] > maximum ? x[i] : maximum;
   return maximum;
 }
 
