@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "heedful/core/enum_names.h"
 #include "heedful/core/error.h"
@@ -48,7 +49,9 @@ class FieldReader {
       require(found->is_boolean(), where_, "{}: expected true or false, got {}", key, found->dump());
     } else if constexpr (std::is_integral_v<Value>) {
       require(found->is_number_integer(), where_, "{}: expected a whole number, got {}", key, found->dump());
-      require(!found->is_number_unsigned() || found->get<std::uint64_t>() <= std::uint64_t{1} << 62, where_,
+      require(std::is_signed_v<Value> || found->is_number_unsigned(), where_, "{}: expected 0 or more, got {}", key,
+              found->dump());
+      require(!found->is_number_unsigned() || std::in_range<Value>(found->get<std::uint64_t>()), where_,
               "{}: {} is too large", key, found->dump());
     } else if constexpr (std::is_floating_point_v<Value>) {
       require(found->is_number(), where_, "{}: expected a number, got {}", key, found->dump());

@@ -51,7 +51,7 @@ void validate(const DecoderConfig& config) {
   require_extent("width", config.width, 1, kMaxWidth);
   require_extent("heads", config.heads, 1, kMaxWidth);
   require_extent("kv_heads", config.kv_heads, 1, kMaxWidth);
-  require_extent("layers", config.layers, 0, kMaxLayers);
+  require_extent("layers", config.layers, 1, kMaxLayers);
   require_extent("feed_forward", config.feed_forward, 1, kMaxWidth);
   require_extent("window", config.window, 0, kMaxExtent);
   require(config.width % config.heads == 0, kWhere, "heads: expected a divisor of the width {}, got {}", config.width,

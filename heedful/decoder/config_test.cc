@@ -42,6 +42,7 @@ TEST(Config, RefusesWhatMakesNoDecoder) {
   expect_refused(with([](auto& c) { c.kv_heads = 3; }), "kv_heads");
   expect_refused(with([](auto& c) { c.heads = -4; }), "heads");
   expect_refused(with([](auto& c) { c.layers = 5000; }), "layers");
+  expect_refused(with([](auto& c) { c.layers = 0; }), "layers");
   expect_refused(with([](auto& c) { c.norm_epsilon = 0; }), "norm_epsilon");
   expect_refused(with([](auto& c) { c.norm_epsilon = NAN; }), "norm_epsilon");
   expect_refused(with([](auto& c) { c.softcap = -1; }), "softcap");

@@ -62,7 +62,7 @@ DecoderConfig drawn(Random& random) {
   config.heads = pick({1, 2, 4});
   config.kv_heads = random.integer(0, 2) == 0 ? 1 : config.heads;
   config.width = config.heads * pick({2, 4, 6});
-  config.layers = pick({0, 1, 3});
+  config.layers = pick({1, 2, 3});
   config.feed_forward = pick({1, 5, 16});
   config.norm = random.integer(0, 2) == 0 ? Norm::layer : Norm::rms;
   config.norm_placement = random.integer(0, 2) == 0 ? NormPlacement::pre : NormPlacement::post;

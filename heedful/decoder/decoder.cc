@@ -21,7 +21,7 @@ Tensor<Index, 2> positions_from(Index start, Index length) {
 
 template <class T>
 Index cached_length(const KvCache<T>* cache) {
-  return cache == nullptr || cache->shape().layers == 0 ? 0 : cache->length(0);
+  return cache == nullptr ? 0 : cache->length(0);
 }
 
 std::span<const Index> flat(View<const Index, 2> tokens) {
