@@ -92,8 +92,7 @@ Diagnosis check_attention(const Context& context, const AttentionUnderTest<T>& a
   options.features.rotary = options.features.left_padding = false;
   options.features.gradients = options.features.gradients || attention.backward;
   if (options.type != DataType::f64) options.type = sizeof(T) == 8 ? DataType::f64 : options.type;
-  return check_attention(
-      context, [&](const AttentionCase& given) { return answer_with(attention, given); }, options);
+  return check_attention(context, [&](const AttentionCase& given) { return answer_with(attention, given); }, options);
 }
 
 template AttentionAnswer answer_with<float>(const AttentionUnderTest<float>&, const AttentionCase&);

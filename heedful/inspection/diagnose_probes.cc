@@ -194,7 +194,7 @@ class Builder {
 
 struct FeatureName {
   std::string_view name;
-  bool ProbeFeatures::*member;
+  bool ProbeFeatures::* member;
 };
 constexpr std::array<FeatureName, 15> kFeatures{{{"causal", &ProbeFeatures::causal},
                                                  {"padding", &ProbeFeatures::padding},

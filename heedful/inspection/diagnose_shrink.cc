@@ -127,7 +127,7 @@ class Shrinker {
   }
 
   void round_numbers() {
-    for (Tensor<double, 4> AttentionCase::*array :
+    for (Tensor<double, 4> AttentionCase::* array :
          {&AttentionCase::q, &AttentionCase::k, &AttentionCase::v, &AttentionCase::dout, &AttentionCase::bias}) {
       const bool all_rounded = try_change(is_given(best_.*array), [&](AttentionCase& c) {
         for (double& x : c.*array) x = std::nearbyint(x);

@@ -105,7 +105,7 @@ TEST(Simulation, GradientsAreDerivatives) {
     };
     const Walk walked = diagnosis::walk(probe, recipe);
     const GradientWalk back = diagnosis::walk_back(walked);
-    const auto check = [&](Tensor<double, 4> AttentionCase::*array, const Tensor<double, 4>& gradient) {
+    const auto check = [&](Tensor<double, 4> AttentionCase::* array, const Tensor<double, 4>& gradient) {
       for (Index at = 0; at < gradient.size(); at += 7) {
         AttentionCase moved = probe.copy();
         (moved.*array).data()[at] += 1e-4;

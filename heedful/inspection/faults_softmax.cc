@@ -96,8 +96,7 @@ void missing(Recipe& r) {
 
 void unnormalized(Recipe& r) {
   r.normalize = [](Walk& w) {
-    exponentials(
-        w, accumulator(w), [](double largest) { return largest; }, [](double) { return 0.0; });
+    exponentials(w, accumulator(w), [](double largest) { return largest; }, [](double) { return 0.0; });
     for_each_row(w, [&](Index b, Index h, Index i) {
       const double largest = largest_score(w, b, h, i);
       for (Index j = 0; j < w.Tk; ++j) {
@@ -138,23 +137,20 @@ void extra_one(Recipe& r) {
 
 void extra_one_after_maximum(Recipe& r) {
   r.normalize = [](Walk& w) {
-    exponentials(
-        w, accumulator(w), [](double largest) { return largest; }, [](double) { return 1.0; });
+    exponentials(w, accumulator(w), [](double largest) { return largest; }, [](double) { return 1.0; });
   };
 }
 
 void no_maximum(Recipe& r) {
   r.normalize = [](Walk& w) {
-    exponentials(
-        w, accumulator(w), [](double) { return 0.0; }, [](double) { return 0.0; });
+    exponentials(w, accumulator(w), [](double) { return 0.0; }, [](double) { return 0.0; });
   };
 }
 
 void no_maximum_in_half(Recipe& r) {
   r.normalize = [](Walk& w) {
     const Rounding& type = w.given.declared.type == DataType::f16 ? w.type : accumulator(w);
-    exponentials(
-        w, type, [](double) { return 0.0; }, [](double) { return 0.0; });
+    exponentials(w, type, [](double) { return 0.0; }, [](double) { return 0.0; });
   };
 }
 

@@ -59,9 +59,8 @@ void measure_beyond(Report& report, const Lab& lab) {
     const std::string name(enum_name(position, kPositionNames));
     const Beyond beyond = beyond_trained_length(lab, position);
     const bool learned = position == Position::learned;
-    table.rows.push_back(
-        {name, learned ? "context × C" : "0", beyond.what,
-         beyond.defined ? fmt::format("{} of {} logits", beyond.changed, kTrained * V) : "-"});
+    table.rows.push_back({name, learned ? "context × C" : "0", beyond.what,
+                          beyond.defined ? fmt::format("{} of {} logits", beyond.changed, kTrained * V) : "-"});
     report.claims.push_back(
         claim_that({fmt::format("{}: beyond the trained length it is {}", name, learned ? "not defined" : "defined"),
                     "article, §position"},

@@ -55,8 +55,8 @@ void expect_the_articles_table() {
       ++spoiled;
     }
   }
-  // Sorting is chaotic at this rate, and a run whose last steps meet a spike of the loss ends low: sort 8, seed 2 does so
-  // for 2 of 12 changes of one parameter by 1e-14, and the article's own code for 1 of 3. One of nine may.
+  // Sorting is chaotic at this rate, and a run whose last steps meet a spike of the loss ends low: sort 8, seed 2 does
+  // so for 2 of 12 changes of one parameter by 1e-14, and the article's own code for 1 of 3. One of nine may.
   EXPECT_LE(spoiled, 1);
 }
 

@@ -42,8 +42,8 @@ TrainOptions options_of(const GoldenRun& run) {
 }
 
 // Rounding alone drifts by about 1e-14 over these steps (measured between two BLAS kernels); 1e-9 leaves room for the
-// chaos that Adam makes of it later. Without the scale the sort run turns chaotic early: from step 161 the article's own
-// code, run under three BLAS kernels, is up to 1.6e-8 away from the recorded losses.
+// chaos that Adam makes of it later. Without the scale the sort run turns chaotic early: from step 161 the article's
+// own code, run under three BLAS kernels, is up to 1.6e-8 away from the recorded losses.
 constexpr double kLossTolerance = 1e-9;
 constexpr double kChaosTolerance = 1e-7;
 
