@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "heedful/attention/attention_test_case.h"
+#include "heedful/core/dual.h"
 #include "heedful/core/error.h"
 #include "heedful/formats/npz.h"
-#include "heedful/kernels/dual.h"
 
 namespace heedful {
 namespace {

@@ -43,6 +43,21 @@ TEST(RandomTest, SeedOfMoreThan32Bits) {
   for (std::int64_t expected : {16, 19, 12}) EXPECT_EQ(random.integer(0, 20), expected);
 }
 
+// Ranges of three quarters of a word: every fourth draw is refused and drawn again.
+TEST(RandomTest, RefusedDraws) {
+  Random random(3);
+  const std::vector<std::int64_t> wide{-5947084929996955913, 1862306707490894120,  -7921096806793966774,
+                                       -3231035673376432443, -2595669515618052247, -7013374879163031848,
+                                       939545498975503973,   -7650713041980968769};
+  for (std::int64_t expected : wide) {
+    EXPECT_EQ(random.integer(std::numeric_limits<std::int64_t>::min(), std::int64_t{1} << 62), expected);
+  }
+  const std::vector<std::int64_t> narrow{1456401909, 1260234212, 2859884529, 2146413539,
+                                         1890210504, 556732663,  2376741874, 2437634506};
+  for (std::int64_t expected : narrow) EXPECT_EQ(random.integer(0, std::int64_t{3} << 30), expected);
+  EXPECT_EQ(random.integer(0, 1000), 956);
+}
+
 TEST(RandomTest, TailOfTheNormals) {
   Random random(1);
   std::vector<std::pair<int, double>> far;

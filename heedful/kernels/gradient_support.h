@@ -8,8 +8,8 @@
 #include <cmath>
 #include <vector>
 
+#include "heedful/core/dual.h"
 #include "heedful/core/view.h"
-#include "heedful/kernels/dual.h"
 
 namespace heedful::testing_support {
 
