@@ -28,6 +28,14 @@ template <class T>
 void fused_attention_forward(const Context& context, const AttentionOutputs<T>& outputs,
                              const AttentionInputs<T>& inputs, const AttentionOptions<T>& options);
 
+// For each chunk, from its keys and the saved row statistics:
+//     P = exp(s − row_max)/row_sum,  dP = dout·vᵀ,  dS = P ∘ (dP − Σ_e dout∘out)
+//     dv += Pᵀ·dout,  dk += scale·dS'ᵀ·q,  dq += scale·dS'·k
+template <class T>
+void fused_attention_backward(const Context& context, const AttentionGradients<T>& gradients, In<T, 4> dout,
+                              const AttentionInputs<T>& inputs, const AttentionSaved<T>& saved,
+                              const AttentionOptions<T>& options);
+
 }  // namespace heedful
 
 #endif  // HEEDFUL_ATTENTION_FUSED_H_

@@ -82,9 +82,10 @@ VisibleStrip visible_strip(const AttentionMask<T>& mask, Index b, const QueryRow
     seen.keys = hull(seen.keys, keys);
     every = {std::max(every.begin, keys.begin), std::min(every.end, keys.end)};
   }
+  if (seen.keys.size() == 0) return seen;
   seen.same = !mask.has_holes() && every.begin == seen.keys.begin && every.end == seen.keys.end;
   seen.masked = !seen.same || seen.keys.begin % kPanel != 0 || seen.keys.end % kPanel != 0;
-  if (seen.keys.size() == 0 || !seen.masked) return seen;
+  if (!seen.masked) return seen;
   seen.keys = {};
   for (Index r = 0; r < count; ++r) {
     ChunkBits& row = bits[static_cast<std::size_t>(r)];

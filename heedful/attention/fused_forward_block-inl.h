@@ -110,7 +110,7 @@ class ForwardBlock {
                               Factor<T>{chunk_.panels + panels.begin * D, kPanel, D * kPanel}, D, call_.scale);
     for (Index r = 0; r < count; ++r) {
       T* x = scores_ + r * kStripStride;
-      finish_scores(call_, x, row_[first_row + r], task_.b, chunk, panels);
+      finish_scores<T>(call_, x, nullptr, row_[first_row + r], task_.b, chunk, panels);
       if (!outputs_.scores.empty() || !outputs_.weights.empty()) write_scores(x, row_[first_row + r], chunk, panels);
     }
     HWY_ALIGN T max[kPanel], sum[kPanel];
@@ -164,12 +164,17 @@ class ForwardBlock {
   }
 
   void finish() {
+    const hn::ScalableTag<T> d;
     for (Index r = 0; r < rows_; ++r) {
       const auto& [h, i, keys] = row_[r];
       const bool empty = state_.sum[r] == 0 && sees_nothing(row_[r]);
       const T max = state_.max[r] + 0;  // not −0
       const T sum = state_.sum[r];
-      write_out(outputs_.out[task_.b][h][i], state_.out + r * out_stride_, empty ? T{1} : sum);
+      const T* out = state_.out + r * out_stride_;
+      const auto divisor = hn::Set(d, empty ? T{1} : sum);
+      // + 0: a sum of −0 comes out as 0, whichever zeros were added to it.
+      write_row<T>(outputs_.out[task_.b][h][i],
+                   [&](Index c) HWY_ATTR { return hn::Add(hn::Div(hn::Load(d, out + c), divisor), hn::Zero(d)); });
       if (!outputs_.row_max.empty()) {
         outputs_.row_max(task_.b, h, i) = max;
         outputs_.row_sum(task_.b, h, i) = sum;
@@ -178,21 +183,6 @@ class ForwardBlock {
         outputs_.log_sum_exp(task_.b, h, i) = empty ? -std::numeric_limits<T>::infinity() : max + std::log(sum);
       }
       if (!outputs_.weights.empty() || !outputs_.scores.empty()) finish_pairs(row_[r], max, sum);
-    }
-  }
-
-  void write_out(View<T, 1> to, T* out, T divisor) {
-    const hn::ScalableTag<T> d;
-    const auto by = hn::Set(d, divisor);
-    Index c = 0;
-    // + 0: a sum of −0 comes out as 0, whichever zeros were added to it.
-    const auto result = [&] HWY_ATTR { return hn::Add(hn::Div(hn::Load(d, out + c), by), hn::Zero(d)); };
-    if (to.stride(0) == 1) {
-      for (; c + kLanes<T> <= call_.shape.E; c += kLanes<T>) hn::StoreU(result(), d, to.data() + c);
-    }
-    for (; c < columns_; c += kLanes<T>) {
-      hn::Store(result(), d, out + c);
-      for (Index e = c; e < std::min(c + kLanes<T>, call_.shape.E); ++e) to[e] = out[e];
     }
   }
 

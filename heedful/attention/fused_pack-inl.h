@@ -67,28 +67,37 @@ HWY_INLINE void transpose(V (&rows)[kLanes<T>]) {
 // panel[c][r] = rows[r][c·step], 0 where the row is null.
 template <class T>
 void pack_panel(T* HWY_RESTRICT panel, const std::array<const T*, kPanel>& rows, Index step, Index columns) {
-  const hn::ScalableTag<T> d;
-  using V = hn::Vec<decltype(d)>;
-  Index c = 0;
-  if (step == 1) {
-    for (; c + kLanes<T> <= columns; c += kLanes<T>) {
-      for (Index r = 0; r < kPanel; r += kLanes<T>) {
-        V square[kLanes<T>];
-        HWY_UNROLL(16)
-        for (int n = 0; n < kLanes<T>; ++n) {
-          const T* row = rows[static_cast<std::size_t>(r + n)];
-          square[n] = row != nullptr ? hn::LoadU(d, row + c) : hn::Zero(d);
-        }
-        transpose<T>(square);
-        HWY_UNROLL(16)
-        for (int n = 0; n < kLanes<T>; ++n) hn::Store(square[n], d, panel + (c + n) * kPanel + r);
+  if (step != 1) {
+    for (Index c = 0; c < columns; ++c) {
+      for (std::size_t r = 0; r < kPanel; ++r) {
+        panel[c * kPanel + static_cast<Index>(r)] = rows[r] != nullptr ? rows[r][c * step] : T{0};
       }
     }
+    return;
   }
-  for (; c < columns; ++c) {
-    for (std::size_t r = 0; r < kPanel; ++r) {
-      panel[c * kPanel + static_cast<Index>(r)] = rows[r] != nullptr ? rows[r][c * step] : T{0};
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto square = [&](Index c, const auto& load) HWY_ATTR {
+    for (Index r = 0; r < kPanel; r += kLanes<T>) {
+      V lines[kLanes<T>];
+      HWY_UNROLL(16)
+      for (int n = 0; n < kLanes<T>; ++n) {
+        const T* row = rows[static_cast<std::size_t>(r + n)];
+        lines[n] = row != nullptr ? load(row + c) : hn::Zero(d);
+      }
+      transpose<T>(lines);
+      HWY_UNROLL(16)
+      for (int n = 0; n < kLanes<T>; ++n) {
+        if (c + n < columns) hn::Store(lines[n], d, panel + (c + n) * kPanel + r);
+      }
     }
+  };
+  Index c = 0;
+  for (; c + kLanes<T> <= columns; c += kLanes<T>) {
+    square(c, [&](const T* from) HWY_ATTR { return hn::LoadU(d, from); });
+  }
+  if (c < columns) {
+    square(c, [&](const T* from) HWY_ATTR { return LoadFirst(d, from, static_cast<size_t>(columns - c)); });
   }
 }
 
@@ -116,18 +125,39 @@ void pack_panels(T* panels, View<const T, 2> from, Index begin, Index end) {
   }
 }
 
-// Rows [begin, end) of `from`, `stride` apart, filled up with zeros to that width.
+// Rows [begin, end) of `from`, `stride` apart, in whole vectors.
 template <class T>
 void pack_rows(T* to, Index stride, View<const T, 2> from, Index begin, Index end) {
-  const Index columns = from.extent(1);
+  const hn::ScalableTag<T> d;
+  const Index columns = from.extent(1), step = from.stride(1);
   for (Index j = begin; j < end; ++j, to += stride) {
     const T* row = &from(j, Index{0});
-    if (from.stride(1) == 1) {
-      std::copy_n(row, columns, to);
+    if (step == 1) {
+      Index c = 0;
+      for (; c + kLanes<T> <= columns; c += kLanes<T>) hn::StoreU(hn::LoadU(d, row + c), d, to + c);
+      if (c < columns) hn::StoreU(LoadFirst(d, row + c, static_cast<size_t>(columns - c)), d, to + c);
     } else {
-      for (Index c = 0; c < columns; ++c) to[c] = row[c * from.stride(1)];
+      for (Index c = 0; c < columns; ++c) to[c] = row[c * step];
+      std::fill(to + columns, to + round_up(columns, kLanes<T>), T{0});
     }
-    std::fill(to + columns, to + stride, T{0});
+  }
+}
+
+// to[c] = value(c) of each vector from c on, for the columns of a row.
+template <class T, class Value>
+void write_row(View<T, 1> to, const Value& value) {
+  const hn::ScalableTag<T> d;
+  const Index columns = to.extent(0);
+  if (to.stride(0) == 1) {
+    Index c = 0;
+    for (; c + kLanes<T> <= columns; c += kLanes<T>) hn::StoreU(value(c), d, to.data() + c);
+    if (c < columns) StoreFirst(value(c), d, to.data() + c, static_cast<size_t>(columns - c));
+  } else {
+    HWY_ALIGN T lanes[kLanes<T>];
+    for (Index c = 0; c < columns; c += kLanes<T>) {
+      hn::Store(value(c), d, lanes);
+      for (Index n = 0; n < std::min(kLanes<T>, columns - c); ++n) to[c + n] = lanes[n];
+    }
   }
 }
 
@@ -136,6 +166,35 @@ template <class T>
 bool rows_are_ready(View<const T, 4> rows) {
   return rows.stride(3) == 1 && rows.extent(3) % kLanes<T> == 0;
 }
+
+// Rows of an input for the right side of a product: where they lie, or copied in whole vectors.
+template <class T>
+class ReadyRows {
+ public:
+  ReadyRows(View<const T, 4> all, Index most_rows)
+      : ready_(rows_are_ready(all)),
+        stride(ready_ ? all.stride(2) : round_up(all.extent(3), kPanel)),
+        most_(most_rows) {}
+  std::size_t bytes() const { return ready_ ? 0 : Scratch::bytes_for<T>(most_ * stride); }
+  void take_memory(Scratch& scratch) {
+    if (!ready_) memory_ = scratch.take<T>(most_ * stride);
+  }
+  void load(View<const T, 2> from, Index begin, Index end) {
+    if (!ready_) pack_rows(memory_, stride, from, begin, end);
+    data = ready_ ? from.data() + begin * stride : memory_;
+  }
+
+ private:
+  bool ready_;
+
+ public:
+  const T* data = nullptr;
+  Index stride;
+
+ private:
+  Index most_;
+  T* memory_ = nullptr;
+};
 
 // The keys and values of one chunk of one head: found where they were packed before, or lie ready, else packed here.
 template <class T>

@@ -26,14 +26,18 @@ HWY_INLINE hn::Mask<D> visible_lanes(D d, const ChunkBits& bits, Index n) {
   return hn::LoadMaskBits(d, bytes);
 }
 
-// x = softcap, bias and ALiBi of the scaled products in [begin, end), whole panels.
+// x = softcap, bias and ALiBi of the scaled products of keys [begin, end) from `first_key` on, whole panels. Where
+// `slopes` is given it takes d(capped)/d(raw).
 template <class T>
-void finish_scores(const FusedCall<T>& call, T* x, const QueryRow& row, Index b, Index first_key, KeyRange keys) {
+void finish_scores(const FusedCall<T>& call, T* x, T* slopes, const QueryRow& row, Index b, Index first_key,
+                   KeyRange keys) {
   const hn::ScalableTag<T> d;
   if (call.options.softcap > 0) {
-    const auto cap = hn::Set(d, static_cast<T>(call.options.softcap));
+    const auto cap = hn::Set(d, static_cast<T>(call.options.softcap)), one = hn::Set(d, T{1});
     for (Index n = keys.begin; n < keys.end; n += kLanes<T>) {
-      hn::Store(hn::Mul(cap, Tanh(d, hn::Div(hn::Load(d, x + n), cap))), d, x + n);
+      const auto t = Tanh(d, hn::Div(hn::Load(d, x + n), cap));
+      hn::Store(hn::Mul(cap, t), d, x + n);
+      if (slopes != nullptr) hn::Store(hn::Mul(hn::Sub(one, t), hn::Add(one, t)), d, slopes + n);
     }
   }
   if (!call.bias.empty()) {

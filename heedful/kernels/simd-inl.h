@@ -34,6 +34,30 @@ HWY_INLINE V Fma(V a, V b, V c) {
 #endif
 }
 
+// The first `count` elements at `from`, which is all that is read, and zeros.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V LoadFirst(D d, const hn::TFromD<D>* from, size_t count) {
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  return hn::MaskedLoad(hn::FirstN(d, count), d, from);
+#else
+  HWY_ALIGN hn::TFromD<D> lanes[hn::MaxLanes(d)] = {};
+  for (size_t lane = 0; lane < count; ++lane) lanes[lane] = from[lane];
+  return hn::Load(d, lanes);
+#endif
+}
+
+// Writes the first `count` lanes to `to` and nothing behind them.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void StoreFirst(V v, D d, hn::TFromD<D>* to, size_t count) {
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  hn::BlendedStore(v, hn::FirstN(d, count), d, to);
+#else
+  HWY_ALIGN hn::TFromD<D> lanes[hn::MaxLanes(d)];
+  hn::Store(v, d, lanes);
+  for (size_t lane = 0; lane < count; ++lane) to[lane] = lanes[lane];
+#endif
+}
+
 // c[0] + c[1]·x + … + c[N−1]·x^(N−1), by Horner's rule.
 template <size_t From = 0, class D, size_t N, class V = hn::Vec<D>>
 HWY_INLINE V Polynomial(D d, V x, const hn::TFromD<D> (&c)[N]) {

@@ -1,0 +1,104 @@
+// The backward pass of fused attention. One task works through one chunk of keys of one head: it owns dk and dv of the
+// chunk, and adds into dq of every query that sees it, after the chunks before have. Every element of dq is then one
+// chain over ascending keys, every element of dk and dv one chain over ascending heads and queries.
+#include <algorithm>
+#include <atomic>
+#include <type_traits>
+#include <vector>
+
+#include "heedful/attention/fused.h"
+#include "heedful/attention/fused_backward_call.h"
+#include "heedful/kernels/simd_targets.h"
+
+#define HWY_TARGET_INCLUDE "heedful/attention/fused_backward.cc"
+#include "hwy/foreach_target.h"  // first: it includes this file once a target
+
+#include "heedful/attention/fused_backward_worker-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heedful::HWY_NAMESPACE {
+namespace {
+
+// Takes chunks until none is left. All heads' first chunks come first: where attention is causal they are the longest,
+// and no chunk then waits long for the one before.
+template <class T>
+void backward_chunks(const BackwardCall<T>& call, std::atomic<Index>& next) {
+  const Index G = call.fused.shape.G, heads = call.fused.shape.B * G;
+  BackwardWorker<T> worker(call);
+  for (Index n = next++; n < heads * call.chunks; n = next++) worker.run(n % heads / G, n % G, n / heads);
+}
+void backward_chunks_float(const BackwardCall<float>& call, std::atomic<Index>& next) {
+  backward_chunks(call, next);
+}
+void backward_chunks_double(const BackwardCall<double>& call, std::atomic<Index>& next) {
+  backward_chunks(call, next);
+}
+
+}  // namespace
+}  // namespace heedful::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heedful {
+namespace {
+
+HWY_EXPORT(backward_chunks_float);
+HWY_EXPORT(backward_chunks_double);
+
+template <class T>
+auto backward_kernel() {
+  if constexpr (std::is_same_v<T, float>) {
+    return HWY_DYNAMIC_DISPATCH(backward_chunks_float);
+  } else {
+    return HWY_DYNAMIC_DISPATCH(backward_chunks_double);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void fused_attention_backward(const Context& context, const AttentionGradients<T>& gradients, In<T, 4> dout,
+                              const AttentionInputs<T>& inputs, const AttentionSaved<T>& saved,
+                              const AttentionOptions<T>& options) {
+  BackwardCall<T> call{.fused = {inputs, options},
+                       .gradients = gradients,
+                       .dbias = gradients.dbias,
+                       .dout = dout,
+                       .saved = saved,
+                       .chunks = 0,
+                       .tiles = 0};
+  check_backward(call.fused.shape, gradients, dout, saved, options);
+  const auto& [B, Tq, Tk, H, G, D, E] = call.fused.shape;
+  const Extents<4> pairs{B, H, Tq, Tk};
+  const bool shared_bias = !call.dbias.empty() && call.dbias.extents() != pairs;
+  if (!call.dbias.empty()) call.dbias = broadcast(call.dbias, pairs);
+  call.chunks = std::max(Index{1}, (Tk + kChunk - 1) / kChunk);
+  call.tiles = (Tq + kTileQueries - 1) / kTileQueries;
+
+  const bool several = call.chunks > 1;
+  const bool in_place = gradients.dq.stride(3) == 1 && D % kPanel == 0;
+  const Memory<T> means(several ? B * H * Tq : 0),
+      dq_sums(several && !in_place ? B * H * Tq * round_up(D, kPanel) : 0);
+  std::vector<std::atomic<Index>> chunks_done(several ? static_cast<std::size_t>(B * H * call.tiles) : 0);
+  if (several) {
+    call.means = means.data();
+    call.dq_sums = in_place ? nullptr : dq_sums.data();
+    call.chunks_done = chunks_done.data();
+  }
+  const auto kernel = backward_kernel<T>();
+  std::atomic<Index> next = 0;
+  // Sequences or heads that share a bias add into its gradient in ascending order, on one thread.
+  const Index workers = shared_bias ? 1 : std::min<Index>(context.threads(), B * G * call.chunks);
+  context.parallel_for(workers, [&](Index) { kernel(call, next); });
+}
+
+#define HEEDFUL_INSTANTIATE(T)                                                                      \
+  template void fused_attention_backward<T>(const Context&, const AttentionGradients<T>&, In<T, 4>, \
+                                            const AttentionInputs<T>&, const AttentionSaved<T>&,    \
+                                            const AttentionOptions<T>&);
+HEEDFUL_INSTANTIATE(float)
+HEEDFUL_INSTANTIATE(double)
+#undef HEEDFUL_INSTANTIATE
+
+}  // namespace heedful
+#endif  // HWY_ONCE
