@@ -2,16 +2,20 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <string>
 
 #include "cli/command.h"
 #include "cli/diagnose_command.h"
 #include "heedful/core/error.h"
+#include "heedful/inspection/diagnose_confusion.h"
 #include "heedful/inspection/diagnose_declared.h"
+#include "heedful/inspection/diagnose_logits.h"
 #include "heedful/inspection/diagnose_probe_files.h"
 #include "heedful/inspection/diagnose_probes.h"
 #include "heedful/inspection/diagnose_report.h"
+#include "heedful/inspection/diagnose_tutorial.h"
 
 namespace heedful::cli {
 namespace {
@@ -21,7 +25,8 @@ struct DiagnoseFlags {
   std::string alignment = "bottom_right", rope = "half";
   std::uint64_t seed = 0;
   int threads = 2;
-  bool list = false, json = false;
+  std::size_t pairs = 0;
+  bool list = false, json = false, confusion = false, tutorial = false;
 };
 
 int print(const Diagnosis& diagnosis, std::span<const Observation> observations, const DiagnoseFlags& flags) {
@@ -31,6 +36,11 @@ int print(const Diagnosis& diagnosis, std::span<const Observation> observations,
     fmt::print("{}", diagnosis_text(diagnosis, observations));
   }
   return diagnosis.is_correct() ? kDone : kFailed;
+}
+
+int print(const LogitsDiagnosis& diagnosis, const DiagnoseFlags& flags) {
+  fmt::print("{}", flags.json ? logits_json(diagnosis).dump(1) + "\n" : logits_text(diagnosis));
+  return diagnosis.verdict == Verdict::correct ? kDone : kFailed;
 }
 
 ProbeOptions probe_options(const DiagnoseFlags& flags) {
@@ -70,12 +80,10 @@ int judge_files(const Context& context, const DiagnoseFlags& flags) {
     }
     return print(diagnosis, answers.observations, flags);
   }
-  const std::string name = std::filesystem::path(flags.path).stem().string();
-  const std::vector<Observation> observations = [&] {
-    std::vector<Observation> one;
-    one.push_back(read_observation(read_arrays(flags.path), name, overrides));
-    return one;
-  }();
+  const ArrayMap arrays = read_arrays(flags.path);
+  if (holds_logits(arrays)) return print(diagnose_logits(read_logits(arrays, overrides.type)), flags);
+  std::vector<Observation> observations;
+  observations.push_back(read_observation(arrays, std::filesystem::path(flags.path).stem().string(), overrides));
   return print(diagnose(context, observations), observations, flags);
 }
 
@@ -98,12 +106,33 @@ int list_catalogue(const DiagnoseFlags& flags) {
   return kDone;
 }
 
+int print_confusion(const Context& context, const DiagnoseFlags& flags) {
+  const DataType type = flags.dtype.empty() ? DataType::f32 : parse_declared_type(flags.dtype);
+  const std::vector<DataType> types =
+      flags.dtype.empty() ? std::vector{DataType::f32, DataType::f16, DataType::bf16} : std::vector{type};
+  const Confusion confusion =
+      flags.pairs > 0 ? confuse_pairs(context, type, 0, flags.pairs) : confuse_singles(context, types);
+  fmt::print("{}", confusion_text(confusion));
+  for (const ConfusionRow& row : confusion.rows) {
+    if (row.outcome == Outcome::mistaken) return kFailed;
+  }
+  return kDone;
+}
+
+int teach(const DiagnoseFlags& flags) {
+  run_tutorial(std::cin, std::cout, flags.seed);
+  return kDone;
+}
+
 int run(const DiagnoseFlags& flags) {
-  const int jobs =
-      int{flags.list} + int{!flags.emit.empty()} + int{!flags.command.empty()} + int{!flags.path.empty()};
-  require(jobs == 1, "diagnose", "expected one of CASE, --emit-probes, --command and --list, got {}", jobs);
+  const int jobs = int{flags.list} + int{flags.confusion} + int{flags.tutorial} + int{!flags.emit.empty()} +
+                   int{!flags.command.empty()} + int{!flags.path.empty()};
+  require(jobs == 1, "diagnose",
+          "expected one of CASE, --emit-probes, --command, --list, --confusion and --tutorial, got {}", jobs);
   const Context context(flags.threads);
   if (flags.list) return list_catalogue(flags);
+  if (flags.tutorial) return teach(flags);
+  if (flags.confusion) return print_confusion(context, flags);
   if (!flags.emit.empty()) return emit_probes(flags);
   if (!flags.command.empty()) return judge_command(context, flags);
   return judge_files(context, flags);
@@ -131,6 +160,9 @@ void add_diagnose(CLI::App& app, int& exit_code) {
   command->add_option("--seed", flags->seed, "of the probes")->capture_default_str();
   command->add_option("--threads", flags->threads, "threads")->capture_default_str();
   command->add_flag("--list", flags->list, "the catalogue of faults");
+  command->add_flag("--confusion", flags->confusion, "how well every fault is told from the others, in each type");
+  command->add_option("--pairs", flags->pairs, "with --confusion: every N-th pair of faults instead");
+  command->add_flag("--tutorial", flags->tutorial, "nine traps as exercises, answered on stdin");
   command->add_flag("--json", flags->json, "the verdict as JSON");
   command->callback([flags, &exit_code] { exit_code = run(*flags); });
 }

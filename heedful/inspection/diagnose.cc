@@ -17,6 +17,9 @@ using diagnosis::Hypothesis;
 // Beyond this a hypothesis is as wrong as it needs to be; simulating further cases would only say it louder.
 constexpr double kHopeless = 1e6;
 
+// A name must not be owed to chance: fewer than one accidental fit in a thousand verdicts is to be expected.
+constexpr double kAccidents = 1e-3;
+
 using Residual = double (*)(const Evidence&, Hypothesis&, double enough);
 
 double forward(const Evidence& evidence, Hypothesis& hypothesis, double enough) {
@@ -83,6 +86,30 @@ void decide(Diagnosis& d, std::vector<Finding> all, const Finding& correct, Verd
   d.verdict = d.findings.size() == 1 ? one : several;
 }
 
+// Takes a name back where `tried` hypotheses on so few wrong numbers could have fitted by chance.
+void doubt_if_chance_would_do(Diagnosis& d, const Evidence& evidence, bool is_backward, std::size_t tried) {
+  if (d.verdict != Verdict::fault && d.verdict != Verdict::two_faults) return;
+  if (evidence.log_chance(is_backward) + std::log(static_cast<double>(tried)) <= std::log(kAccidents)) return;
+  d.verdict = d.verdict == Verdict::fault ? Verdict::one_of : Verdict::one_pair_of;
+  d.notes.push_back(
+      fmt::format("only one of {} hypotheses fits, but so few numbers are wrong that chance would do: "
+                  "give more rows",
+                  tried));
+}
+
+void hint_at_precision(Diagnosis& d, const Evidence& evidence) {
+  const DataType declared = evidence.observations().front().given.declared.type;
+  for (const DataType coarser : {DataType::f32, DataType::f16, DataType::bf16}) {
+    if (diagnosis::rounding_of(coarser).bits >= diagnosis::rounding_of(declared).bits) continue;
+    if (evidence.forward_in(coarser) > kFits) continue;
+    d.notes.push_back(
+        fmt::format("the error is no larger than computing in {} would leave: is something kept in less "
+                    "than {}?",
+                    name(coarser), name(declared)));
+    return;
+  }
+}
+
 void list_exclusions(Diagnosis& d, const std::vector<Finding>& singles, double correct) {
   for (const Finding& finding : singles) {
     (is_like(finding, correct) ? d.not_excluded : d.excluded).push_back(finding.faults.front());
@@ -119,6 +146,7 @@ void judge(Diagnosis& d, const Context& context, const Evidence& evidence, const
   decide(d, weighed, correct, Verdict::fault, Verdict::one_of);
   d.residuals.insert(d.residuals.end(), weighed.begin(), weighed.end());
   list_exclusions(d, weighed, d.is_correct() ? correct.residual : 0);
+  doubt_if_chance_would_do(d, evidence, is_backward, singles.size());
   if (!d.findings.empty()) return;
   if (!is_backward && find_dropout(d, evidence)) return;
   if (!options.pairs) return;
@@ -129,9 +157,14 @@ void judge(Diagnosis& d, const Context& context, const Evidence& evidence, const
     return;
   }
   const Finding next = d.next;
-  decide(d, weigh(context, evidence, diagnosis::pair_hypotheses(evidence, singles), residual, kFits * kMargin),
-         correct, Verdict::two_faults, Verdict::one_pair_of);
-  if (d.findings.empty()) d.next = next;
+  const std::vector<Hypothesis> pairs = diagnosis::pair_hypotheses(evidence, singles);
+  decide(d, weigh(context, evidence, pairs, residual, kFits * kMargin), correct, Verdict::two_faults,
+         Verdict::one_pair_of);
+  doubt_if_chance_would_do(d, evidence, is_backward, pairs.size());
+  if (d.findings.empty()) {
+    d.next = next;
+    if (!is_backward) hint_at_precision(d, evidence);
+  }
 }
 
 void locate(Diagnosis& d, const Evidence& evidence, bool is_backward) {

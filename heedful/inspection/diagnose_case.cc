@@ -79,6 +79,37 @@ void check_finite_row(const Tensor<double, 4>& x, std::string_view name, Index b
   }
 }
 
+// Of q, every row that sees a key; of k and v, every row that is seen.
+void check_visible_numbers(const AttentionCase& given) {
+  const diagnosis::Recipe recipe = diagnosis::correct_recipe(given.declared);
+  const diagnosis::Walk w(given, recipe);
+  Tensor<bool, 3> is_seen({given.B(), given.G(), given.Tk()});
+  for (Index b = 0; b < given.B(); ++b) {
+    for (Index h = 0; h < given.H(); ++h) {
+      for (Index i = 0; i < given.Tq(); ++i) {
+        bool sees_any = false;
+        for (Index j = 0; j < given.Tk(); ++j) {
+          if (!w.is_meant_to_see(b, h, i, j)) continue;
+          if (is_given(given.bias) && !std::isfinite(w.bias(b, h, i, j))) {
+            fail(kWhere, "bias[{}, {}, {}, {}]: expected a finite number or −∞, got {}", b, h, i, j,
+                 w.bias(b, h, i, j));
+          }
+          sees_any = is_seen(b, h / (given.H() / given.G()), j) = true;
+        }
+        if (sees_any) check_finite_row(given.q, "q", b, h, i);
+        if (given.has_gradients()) check_finite_row(given.dout, "dout", b, h, i);
+      }
+    }
+    for (Index g = 0; g < given.G(); ++g) {
+      for (Index j = 0; j < given.Tk(); ++j) {
+        if (!is_seen(b, g, j)) continue;
+        check_finite_row(given.k, "k", b, g, j);
+        check_finite_row(given.v, "v", b, g, j);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 AttentionCase AttentionCase::copy() const {
@@ -108,23 +139,7 @@ void check_case(const AttentionCase& given) {
     check_shape<double, 4>(given.dout, "dout", {given.B(), given.H(), given.Tq(), given.E()});
   check_declared(given);
 
-  const diagnosis::Recipe recipe = diagnosis::correct_recipe(given.declared);
-  const diagnosis::Walk w(given, recipe);
-  for (Index b = 0; b < given.B(); ++b) {
-    for (Index h = 0; h < given.H(); ++h) {
-      for (Index i = 0; i < given.Tq(); ++i) {
-        bool sees_any = false;
-        for (Index j = 0; j < given.Tk(); ++j) {
-          if (!w.is_meant_to_see(b, h, i, j)) continue;
-          sees_any = true;
-          check_finite_row(given.k, "k", b, h / (given.H() / given.G()), j);
-          check_finite_row(given.v, "v", b, h / (given.H() / given.G()), j);
-        }
-        if (sees_any) check_finite_row(given.q, "q", b, h, i);
-        if (given.has_gradients()) check_finite_row(given.dout, "dout", b, h, i);
-      }
-    }
-  }
+  check_visible_numbers(given);
 }
 
 void check_answer(const AttentionCase& given, const AttentionAnswer& answer) {

@@ -78,6 +78,23 @@ std::vector<Location> places(const Simulated& simulated, const Walk& w, const At
   return result;
 }
 
+template <class Simulated>
+double chance(const Simulated& simulated, const Walk& w, const AttentionAnswer& answer) {
+  constexpr double kMostTold = 1e6;  // by one number, NaN where none belongs included
+  double sum = 0;
+  for_each_answer(simulated, answer, [&](std::string_view, const auto& got, const auto& expected, const auto& error) {
+    const Index width = got.extents().back();
+    for (Index row = 0; row < got.size(); row += width) {
+      Index independent = std::max<Index>(w.Tk - 1, 1);
+      for (Index at = row; at < row + width; ++at) {
+        const double far = distance(w.type, got.data()[at], expected.data()[at], error(at));
+        if (far > kFits && independent-- > 0) sum -= std::log(std::min(far, kMostTold) / kFits);
+      }
+    }
+  });
+  return sum;
+}
+
 }  // namespace
 
 double distance(const Rounding& type, double got, double expected, double error) {
@@ -102,6 +119,14 @@ std::vector<Location> wrong_places(const Walk& simulated, const AttentionAnswer&
 
 std::vector<Location> wrong_places(const GradientWalk& simulated, const AttentionAnswer& answer) {
   return places(simulated, simulated.forward, answer);
+}
+
+double log_chance(const Walk& simulated, const AttentionAnswer& answer) {
+  return chance(simulated, simulated, answer);
+}
+
+double log_chance(const GradientWalk& simulated, const AttentionAnswer& answer) {
+  return chance(simulated, simulated.forward, answer);
 }
 
 }  // namespace heedful::diagnosis

@@ -69,8 +69,8 @@ void predict_errors(Walk& w) {
         for (Index j = 0; j < w.Tk; ++j) {
           if (w.excluded(b, h, i, j)) continue;
           const double weight = std::abs(w.weights(b, h, i, j)), rho = relative[static_cast<std::size_t>(j)];
-          const double left = weight * (u + chain(w.Tk) * a) + w.weight_error(b, h, i, j) + w.type.subnormal;
-          w.weight_error(b, h, i, j) += weight * (rho + row_error + u) + w.type.subnormal;
+          const double left = weight * (u + chain(w.Tk) * a) + w.weight_error(b, h, i, j) + w.type.tiny;
+          w.weight_error(b, h, i, j) += weight * (rho + row_error + u) + w.type.tiny;
           for (Index e = 0; e < w.E; ++e) {
             const double value = w.v(b, g, j, e), out = w.out(b, h, i, e);
             const double lever = is_normalized ? std::abs(value - out) : std::abs(value) + std::abs(out);
@@ -83,7 +83,7 @@ void predict_errors(Walk& w) {
         for (Index e = 0; e < w.E; ++e) {
           const Lever& total = levers[static_cast<std::size_t>(e)];
           w.out_error(b, h, i, e) +=
-              std::min(total.moved, total.reach) + u * std::abs(w.out(b, h, i, e)) + w.type.subnormal;
+              std::min(total.moved, total.reach) + u * std::abs(w.out(b, h, i, e)) + w.type.tiny;
         }
       }
     }

@@ -1,9 +1,9 @@
 // How far rounding alone may carry an implementation away from the exact result: one standard deviation, element by
-// element, from the declared type (u its unit roundoff, a that of its accumulator, c(n) = max(1, √n/3)).
+// element, from the declared type (u its unit roundoff, a that of its accumulator, t its tiny, c(n) = max(1, √n/3)).
 //
 //     score     σs = scale·( c(D)·a·Σ|q·k| + 2u·√Σ(q·k)² + rotation ) + u·|s|
-//     weight    ρ  = σs + 2a·(|s| + |max s|) + 3u, relative;      σp = p·(ρ + Σp·ρ) + u·p + subnormal
-//     output    σo = min(Σ p·ρ·|v − o|, max|v − o|) + (u + c(Tk)·a)·Σ p·|v| + u·|o| + subnormal·Σ|v|
+//     weight    ρ  = σs + 2a·(|s| + |max s|) + 3u, relative;      σp = p·(ρ + Σp·ρ) + u·p + t
+//     output    σo = min(Σ p·ρ·|v − o|, max|v − o|) + (u + c(Tk)·a)·Σ p·|v| + u·|o| + t·Σ|v|
 //
 // docs/diagnosis.md, "Rounding", derives each term.
 #ifndef HEEDFUL_INSPECTION_DIAGNOSE_ERROR_MODEL_H_

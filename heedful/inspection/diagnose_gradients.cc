@@ -119,9 +119,9 @@ void predict_head_errors(GradientWalk& g, Index b, Index h) {
     }
     dq_worst = std::max(dq_worst, *std::max_element(dq_error.begin(), dq_error.end()));
   }
-  g.dq_error(b, h) = dq_worst + w.type.subnormal;
-  g.dk_error(b, key_head) += *std::max_element(dk_error.begin(), dk_error.end()) + w.type.subnormal;
-  g.dv_error(b, value_head) += *std::max_element(dv_error.begin(), dv_error.end()) + w.type.subnormal;
+  g.dq_error(b, h) = dq_worst + w.type.tiny;
+  g.dk_error(b, key_head) += *std::max_element(dk_error.begin(), dk_error.end()) + w.type.tiny;
+  g.dv_error(b, value_head) += *std::max_element(dv_error.begin(), dv_error.end()) + w.type.tiny;
 }
 
 }  // namespace

@@ -54,18 +54,18 @@ Finding Hypothesis::finding(double residual) const {
 Evidence::Evidence(std::span<const Observation> observations)
     : observations_(observations), order_(observations.size()) {
   require(!observations.empty(), "diagnose", "observations: expected at least 1, got 0");
-  for (const Observation& observation : observations) {
-    check_case(observation.given);
-    check_answer(observation.given, observation.answer);
-    work_ += work_of(observation.given);
-    has_gradients_ = has_gradients_ || is_given(observation.answer.dq) || is_given(observation.answer.dk) ||
-                     is_given(observation.answer.dv);
-    has_lse_ = has_lse_ || is_given(observation.answer.lse);
-  }
+  for (const Observation& observation : observations) work_ += work_of(observation.given);
   constexpr double kMostWork = 1 << 28;
   require(work_ <= kMostWork, "diagnose",
           "work: expected at most {} multiply-adds, B·H·Tq·Tk·(D + E), got {}; give fewer heads or rows", kMostWork,
           work_);
+  for (const Observation& observation : observations) {
+    check_case(observation.given);
+    check_answer(observation.given, observation.answer);
+    has_gradients_ = has_gradients_ || is_given(observation.answer.dq) || is_given(observation.answer.dk) ||
+                     is_given(observation.answer.dv);
+    has_lse_ = has_lse_ || is_given(observation.answer.lse);
+  }
   std::iota(order_.begin(), order_.end(), std::size_t{0});
   std::ranges::sort(order_, {}, [&](std::size_t at) { return work_of(observations[at].given); });
   for (const Observation& observation : observations) {
@@ -113,6 +113,27 @@ double Evidence::backward(const Hypothesis& hypothesis, double enough) const {
     const Walk simulated = walk(observation.given, recipe);
     worst = std::max(worst, backward_residual(walk_back(simulated), observation.answer));
     if (worst > enough) break;
+  }
+  return worst;
+}
+
+double Evidence::log_chance(bool of_gradients) const {
+  double sum = 0;
+  for (std::size_t at = 0; at < observations_.size(); ++at) {
+    const auto& [given, answer] = observations_[at];
+    if (!of_gradients) sum += diagnosis::log_chance(correct_[at], answer);
+    if (of_gradients && given.has_gradients()) sum += diagnosis::log_chance(walk_back(correct_[at]), answer);
+  }
+  return sum;
+}
+
+double Evidence::forward_in(DataType coarser) const {
+  double worst = 0;
+  for (const Observation& observation : observations_) {
+    AttentionCase given = observation.given.copy();
+    given.declared.type = coarser;
+    const Recipe recipe = correct_recipe(given.declared);
+    worst = std::max(worst, forward_residual(walk(given, recipe), observation.answer));
   }
   return worst;
 }

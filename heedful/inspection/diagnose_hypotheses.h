@@ -41,6 +41,12 @@ class Evidence {
   // The residual of the gradients under a hypothesis whose forward part is taken as found.
   double backward(const Hypothesis& hypothesis, double enough) const;
 
+  // log_chance() over all observations, of the forward or the backward side.
+  double log_chance(bool of_gradients) const;
+
+  // The residual of "correct" if the implementation computed in a coarser type than declared.
+  double forward_in(DataType coarser) const;
+
   // Whether the hypothesis computes anything else than the correct recipe, as far as these inputs show.
   bool is_visible(const Hypothesis& hypothesis) const;
 

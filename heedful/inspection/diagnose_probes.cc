@@ -250,7 +250,7 @@ std::vector<AttentionCase> standard_probes(const ProbeOptions& options) {
   const auto probe = [&](std::string_view name, const Sizes& sizes) { return Builder(name, options, sizes); };
   probes.push_back(probe("grouped", {2, 6, 3, 5, 11, 8, 8}).causal().lengths({11, 8}).build());
   probes.push_back(probe("wide", {2, 4, 2, 3, 7, 6, 12}).causal().lengths({7, 5}).scale(0.75).build());
-  probes.push_back(probe("square", {2, 2, 2, 6, 6, 4, 4}).causal().build());
+  probes.push_back(probe("square", {2, 2, 2, 6, 6, 4, 4}).causal().lengths({6, 4}).build());
   probes.push_back(
       probe("large", {2, 4, 1, 5, 9, 4, 6}).large(60, 0.125).without_gradients().causal().lengths({9, 7}).build());
   probes.push_back(probe("long", {1, 2, 1, 2, 301, 4, 3}).large(1, 0.03125).build());

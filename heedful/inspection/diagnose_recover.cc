@@ -124,7 +124,8 @@ std::optional<double> find_dropout(const Walk& correct, const AttentionAnswer& a
   if (dropped == 0 || factors.size() < 4) return std::nullopt;
   std::ranges::nth_element(factors, factors.begin() + static_cast<std::ptrdiff_t>(factors.size() / 2));
   const double factor = factors[factors.size() / 2];
-  if (factor <= 1) return std::nullopt;
+  constexpr double kLeastRate = 0.01;  // what hides keys for good leaves the others as they are
+  if (1 - 1 / factor < kLeastRate) return std::nullopt;
   for (Index at = 0; at < correct.weights.size(); ++at) {
     const double right = correct.weights.data()[at], got = recovered->weights.data()[at];
     const bool is_kept = std::abs(got - factor * right) <= 4 * recovered->error,

@@ -71,11 +71,14 @@ std::string headline(const Diagnosis& d) {
     case Verdict::fault:
       return d.findings.front().text();
     case Verdict::one_of:
-      return fmt::format("one of {} that this data cannot tell apart", d.findings.size());
+      return d.findings.size() == 1 ? "perhaps " + d.findings.front().text()
+                                    : fmt::format("one of {} that this data cannot tell apart", d.findings.size());
     case Verdict::two_faults:
       return "two faults: " + d.findings.front().text();
     case Verdict::one_pair_of:
-      return fmt::format("two faults, one of {} pairs that this data cannot tell apart", d.findings.size());
+      return d.findings.size() == 1
+                 ? "perhaps two faults: " + d.findings.front().text()
+                 : fmt::format("two faults, one of {} pairs that this data cannot tell apart", d.findings.size());
     case Verdict::unknown:
       return "unknown: wrong, and nothing in the catalogue explains it";
   }

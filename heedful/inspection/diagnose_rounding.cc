@@ -6,9 +6,9 @@
 namespace heedful::diagnosis {
 namespace {
 
-Rounding rounding(int bits, int smallest_exponent, double largest, double accumulator_unit) {
+Rounding rounding(int bits, int smallest_exponent, double largest, double accumulator_unit, double tiny) {
   const double unit = std::ldexp(1.0, -bits);
-  return {bits, smallest_exponent, largest, unit, accumulator_unit, std::ldexp(unit, smallest_exponent)};
+  return {bits, smallest_exponent, largest, unit, accumulator_unit, tiny};
 }
 
 // The distance between neighbours of the type around x.
@@ -20,10 +20,10 @@ double spacing(const Rounding& type, double x) {
 }  // namespace
 
 const Rounding& rounding_of(DataType type) {
-  static const Rounding f64 = rounding(53, -1022, 1.7976931348623157e308, 0x1p-53);
-  static const Rounding f32 = rounding(24, -126, 3.4028234663852886e38, 0x1p-24);
-  static const Rounding bf16 = rounding(8, -126, 3.3895313892515355e38, 0x1p-24);
-  static const Rounding f16 = rounding(11, -14, 65504, 0x1p-24);
+  static const Rounding f64 = rounding(53, -1022, 1.7976931348623157e308, 0x1p-53, 0x1p-1022);
+  static const Rounding f32 = rounding(24, -126, 3.4028234663852886e38, 0x1p-24, 0x1p-126);
+  static const Rounding bf16 = rounding(8, -126, 3.3895313892515355e38, 0x1p-24, 0x1p-126);
+  static const Rounding f16 = rounding(11, -14, 65504, 0x1p-24, 0x1p-25);  // computed in f32: not flushed
   switch (type) {
     case DataType::f64:
       return f64;

@@ -21,7 +21,7 @@ struct Rounding {
   double largest;
   double unit;              // relative error of one rounding: 2^-bits
   double accumulator_unit;  // the same of the type that sums are kept in
-  double subnormal;         // half the distance between subnormal numbers: the absolute error of one rounding near 0
+  double tiny;              // absolute error near 0: below the smallest normal number some code flushes to 0
 };
 
 // Throws Error where the type is not a floating-point type.

@@ -47,12 +47,15 @@ bool padding(const Walk& w, Index b, Index, Index, Index j) {
   return declared.left_padded ? j >= w.Tk - length : j < length;
 }
 
+// A shared axis of extent 1 holds the same for all.
+template <class T>
+T shared(const Tensor<T, 4>& x, Index b, Index h, Index i, Index j) {
+  return x(x.extent(0) == 1 ? 0 : b, x.extent(1) == 1 ? 0 : h, i, j);
+}
+
 bool keep(const Walk& w, Index b, Index h, Index i, Index j) {
-  const Tensor<bool, 4>& kept = w.given.keep;
-  const Tensor<double, 4>& bias = w.given.bias;
-  const auto shared = [](const auto& x, int axis, Index at) { return x.extent(axis) == 1 ? 0 : at; };
-  return (!is_given(kept) || kept(shared(kept, 0, b), shared(kept, 1, h), i, j)) &&
-         (!is_given(bias) || bias(shared(bias, 0, b), shared(bias, 1, h), i, j) != -kInfinity);
+  return (!is_given(w.given.keep) || shared(w.given.keep, b, h, i, j)) &&
+         (!is_given(w.given.bias) || w.bias(b, h, i, j) != -kInfinity);
 }
 
 bool documents(const Walk& w, Index b, Index, Index i, Index j) {
@@ -113,13 +116,11 @@ void cap(Walk& w) {
 }
 
 void add_bias(Walk& w) {
-  const Tensor<double, 4>& bias = w.given.bias;
-  if (!is_given(bias)) return;
-  const auto shared = [&](int axis, Index at) { return bias.extent(axis) == 1 ? 0 : at; };
+  if (!is_given(w.given.bias)) return;
   for (Index b = 0; b < w.B; ++b) {
     for (Index h = 0; h < w.H; ++h) {
       for (Index i = 0; i < w.Tq; ++i) {
-        for (Index j = 0; j < w.Tk; ++j) w.scores(b, h, i, j) += bias(shared(0, b), shared(1, h), i, j);
+        for (Index j = 0; j < w.Tk; ++j) w.scores(b, h, i, j) += w.bias(b, h, i, j);
       }
     }
   }
@@ -256,6 +257,10 @@ Walk::Walk(const AttentionCase& attention_case, const Recipe& steps)
       lse_error({B, H, Tq}),
       out({B, H, Tq, E}),
       out_error({B, H, Tq, E}) {}
+
+double Walk::bias(Index b, Index h, Index i, Index j) const {
+  return shared(given.bias, b, h, i, j);
+}
 
 bool Walk::is_meant_to_see(Index b, Index h, Index i, Index j) const {
   const Index place = diagnosis::position(*this, b, i);

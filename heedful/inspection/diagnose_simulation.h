@@ -87,6 +87,7 @@ struct Walk {
   Tensor<double, 4> out, out_error;   // [B, H, Tq, E]
   bool empty_by_mistake = false;      // a row saw nothing though it was meant to
 
+  double bias(Index b, Index h, Index i, Index j) const;           // of the case, which must have one
   bool is_meant_to_see(Index b, Index h, Index i, Index j) const;  // whatever the recipe does
   void fill_empty_row(Index b, Index h, Index i);
 };

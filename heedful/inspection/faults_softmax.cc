@@ -40,7 +40,7 @@ void exponentials(Walk& w, const Rounding& type, const Shift& shift, const Extra
     for (Index j = 0; j < w.Tk; ++j) {
       double e = w.excluded(b, h, i, j) ? 0 : std::exp(w.scores(b, h, i, j) - subtracted);
       if (e > type.largest) e = kInfinity;
-      if (e < type.subnormal) e = 0;
+      if (e < type.tiny) e = 0;
       w.weights(b, h, i, j) = e;
       sum += e;
     }
