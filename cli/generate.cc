@@ -22,17 +22,22 @@ namespace {
 struct GenerateFlags {
   std::string run, prompt;
   std::optional<Index> tokens;
-  bool no_cache = false, json = false;
+  bool no_cache = false, best = false, json = false;
   SamplerOptions sampler;
   int threads = 1;
 };
 
+constexpr Index kTextTokens = 200;
+
+// Text is shown with its prompt in front; an answer to a question stands alone.
 template <class T>
-void print(const Generation<T>& generation, bool json) {
+void print(const Generation<T>& generation, const std::optional<CorpusOptions>& corpus, const GenerateFlags& flags) {
   const Index n = generation.tokens.extent(1), vocabulary = generation.logits.extent(2);
   const std::vector<Index> tokens(generation.tokens.begin(), generation.tokens.end());
-  if (!json) {
-    fmt::print("{}\n", fmt::join(tokens, " "));
+  std::string text;
+  if (corpus) text = Tokenizer(corpus->tokens, corpus->alphabet).decode(Tokens(tokens.begin(), tokens.end()));
+  if (!flags.json) {
+    fmt::print("{}\n", corpus ? flags.prompt + text : fmt::format("{}", fmt::join(tokens, " ")));
     return;
   }
   std::vector<std::vector<T>> logits;
@@ -40,20 +45,28 @@ void print(const Generation<T>& generation, bool json) {
     const T* row = generation.logits.data() + i * vocabulary;
     logits.emplace_back(row, row + vocabulary);
   }
-  fmt::print("{}\n", nlohmann::ordered_json{{"tokens", tokens}, {"logits", logits}}.dump());
+  nlohmann::ordered_json object;
+  if (corpus) object["text"] = text;
+  object["tokens"] = tokens;
+  object["logits"] = logits;
+  // Bytes need not make whole characters.
+  fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 int run(const GenerateFlags& flags) {
   const RunFolder folder(flags.run);
-  folder.require_run();
-  return with_precision(load_checkpoint_options(folder.checkpoint()).precision, [&]<class T>() {
-    const TrainingState<T> state = load_checkpoint<T>(folder.checkpoint());
-    const Tensor<Index, 2> prompt = parse_prompt(flags.prompt, state.options.task);
+  const std::filesystem::path path = folder.chosen(flags.best);
+  return with_precision(load_checkpoint_options(path).precision, [&]<class T>() {
+    const TrainingState<T> state = load_checkpoint<T>(path);
+    const std::optional<CorpusOptions>& corpus = state.options.corpus;
+    const Tensor<Index, 2> prompt =
+        corpus ? text_prompt(flags.prompt, *corpus) : parse_prompt(flags.prompt, state.options.task);
     GenerateOptions options;
-    options.tokens = flags.tokens.value_or(prompt.extent(1) - 1);  // as many as the question has
+    options.tokens = flags.tokens.value_or(corpus ? kTextTokens : prompt.extent(1) - 1);  // as the question has
+    options.slide = corpus.has_value();
     options.cache = !flags.no_cache;
     options.sampler = flags.sampler;
-    print(generate<T>(Context(flags.threads), state.decoder, prompt, options), flags.json);
+    print(generate<T>(Context(flags.threads), state.decoder, prompt, options), corpus, flags);
     return kDone;
   });
 }
@@ -61,11 +74,15 @@ int run(const GenerateFlags& flags) {
 }  // namespace
 
 void add_generate(CLI::App& app, int& exit_code) {
-  CLI::App& command = *app.add_subcommand("generate", "Answer a question with a trained run");
+  CLI::App& command = *app.add_subcommand("generate", "Answer a question with a trained run, or go on with a text");
   auto flags = std::make_shared<GenerateFlags>();
   command.add_option("run", flags->run, "Run folder")->required()->type_name("RUN");
-  command.add_option("--prompt", flags->prompt, "Symbols of the question; the separator is added")->required();
-  command.add_option("--tokens", flags->tokens, "How many to generate [as many as the question has]");
+  command
+      .add_option("--prompt", flags->prompt,
+                  "Symbols of the question (the separator is added), or text to go on with")
+      ->required();
+  command.add_option("--tokens", flags->tokens, "How many to generate [as many as the question has; of text 200]");
+  command.add_flag("--best", flags->best, "The state with the best held-out score instead of the last");
   command.add_flag("--no-cache", flags->no_cache, "Recompute the whole sequence each step; the bits are the same");
   command.add_option("--temperature", flags->sampler.temperature, "0 takes the largest logit")->capture_default_str();
   command.add_option("--top-k", flags->sampler.top_k, "Draw among the k likeliest; 0 is all")->capture_default_str();

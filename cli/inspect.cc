@@ -11,6 +11,7 @@
 #include "cli/precision.h"
 #include "cli/prompt.h"
 #include "cli/run_folder.h"
+#include "heedful/core/error.h"
 #include "heedful/inference/generate.h"
 #include "heedful/inspection/attention_map.h"
 #include "heedful/training/checkpoint.h"
@@ -64,6 +65,7 @@ int run(const InspectFlags& flags) {
   folder.require_run();
   return with_precision(load_checkpoint_options(folder.checkpoint()).precision, [&]<class T>() {
     const TrainingState<T> state = load_checkpoint<T>(folder.checkpoint());
+    require(!state.options.corpus, "run", "{}: a run on text; inspect shows runs on tasks", flags.run);
     const Context context(flags.threads);
     const Tensor<Index, 2> prompt = parse_prompt(flags.prompt, state.options.task);
     const Tensor<Index, 2> tokens = answered(context, state, prompt);

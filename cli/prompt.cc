@@ -30,4 +30,12 @@ Tensor<Index, 2> parse_prompt(const std::string& text, const Task& task) {
   return prompt;
 }
 
+Tensor<Index, 2> text_prompt(const std::string& text, const CorpusOptions& corpus) {
+  require(!text.empty(), "prompt", "expected at least one token, got none");
+  const Tokens tokens = Tokenizer(corpus.tokens, corpus.alphabet).encode(text, "prompt");
+  Tensor<Index, 2> prompt({1, std::ssize(tokens)});
+  std::ranges::copy(tokens, prompt.begin());
+  return prompt;
+}
+
 }  // namespace heedful::cli

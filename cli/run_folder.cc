@@ -31,6 +31,14 @@ void RunFolder::require_run() const {
   require(has_checkpoint(), "run", "{}: no checkpoint.safetensors in it", path_.string());
 }
 
+std::filesystem::path RunFolder::chosen(bool best) const {
+  require_run();
+  if (!best) return checkpoint();
+  require(std::filesystem::exists(this->best()), "run",
+          "{}: no best.safetensors in it; runs on text keep one from their first score on", path_.string());
+  return this->best();
+}
+
 void RunFolder::create() const {
   std::error_code error;
   std::filesystem::create_directories(path_, error);

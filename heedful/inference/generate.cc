@@ -27,7 +27,8 @@ Generation<T> generate(const Context& context, const Decoder<T>& decoder, View<c
   validate(options.sampler);
   require(batch >= 1 && prompt >= 1, "generate", "prompt: expected at least one token, got {}",
           shape_text(prompts.extents()));
-  require(n >= 0 && n <= config.context && prompt <= config.context - std::max(n - 1, Index{0}), "generate",
+  const bool fits = n <= config.context && prompt <= config.context - std::max(n - 1, Index{0});
+  require(n >= 0 && n <= 1 << 20 && (fits || options.slide), "generate",
           "length: a prompt of {} and {} new tokens do not fit the context of {}", prompt, n, config.context);
 
   Tensor<Index, 2> sequences({batch, prompt + n});
@@ -39,12 +40,15 @@ Generation<T> generate(const Context& context, const Decoder<T>& decoder, View<c
   Activations<T> activations;
   std::optional<KvCache<T>> cache;
   if (options.cache) {
+    const Index capacity = std::min(prompt + n, config.context + 1);
     cache.emplace(
-        KvCacheShape{config.layers, batch, config.kv_heads, prompt + n, config.head_width(), config.head_width()});
+        KvCacheShape{config.layers, batch, config.kv_heads, capacity, config.head_width(), config.head_width()});
   }
 
   for (Index i = 0; i < n; ++i) {
-    const Index begin = cache ? i == 0 ? 0 : prompt + i - 1 : 0, end = prompt + i;
+    const Index end = prompt + i;
+    if (end > config.context) cache.reset();
+    const Index begin = cache ? (i == 0 ? 0 : end - 1) : std::max(end - config.context, Index{0});
     const Tensor<Index, 2> tokens = columns(sequences, begin, end);
     const View<const T, 3> logits =
         decoder_forward<T>(context, activations, decoder, tokens, cache ? &*cache : nullptr);

@@ -15,6 +15,8 @@ namespace heedful {
 struct GenerateOptions {
   Index tokens = 1;  // how many to add
   bool cache = true;
+  // Go on past the context: each further token then comes from the last `context` tokens alone, computed afresh.
+  bool slide = false;
   SamplerOptions sampler;
 };
 
@@ -24,7 +26,8 @@ struct Generation {
   Tensor<T, 3> logits;      // [B, n, V] from which each was chosen
 };
 
-// prompts [B, P], P ≥ 1. Throws Error where prompt and answer do not fit the decoder's context together.
+// prompts [B, P], P ≥ 1. Throws Error where prompt and answer do not fit the decoder's context together
+// and may not slide.
 template <class T>
 Generation<T> generate(const Context& context, const Decoder<T>& decoder, View<const Index, 2> prompts,
                        const GenerateOptions& options);

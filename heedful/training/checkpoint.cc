@@ -100,6 +100,7 @@ void save_checkpoint(const std::filesystem::path& path, const TrainingState<T>& 
                    {"step", json(state.step).dump()},
                    {"loss", json(state.loss).dump()},
                    {"random", random_to_json(state.random).dump()}};
+  if (state.best) file.metadata.emplace("best", json{state.best->step, state.best->loss}.dump());
   std::error_code ignored;  // a first checkpoint has none before it
   const std::filesystem::path previous = path.string() + ".previous";
   std::filesystem::remove(previous, ignored);
@@ -125,6 +126,12 @@ TrainingState<T> load_checkpoint(const std::filesystem::path& path) {
   state.step = parse("step", [&] { return json::parse(metadata(file, "step")).get<Index>(); });
   state.loss = parse("loss", [&] { return json::parse(metadata(file, "loss")).get<double>(); });
   state.random = parse("random", [&] { return random_from_json(json::parse(metadata(file, "random"))); });
+  if (file.metadata.contains("best")) {
+    state.best = parse("best", [&] {
+      const json best = json::parse(metadata(file, "best"));
+      return BestScore{best.at(0), best.at(1)};
+    });
+  }
   require(state.step >= 0, "checkpoint", "step: expected 0 or more, got {}", state.step);
   return state;
 }

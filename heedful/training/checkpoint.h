@@ -1,7 +1,8 @@
 // A training on disk: one .safetensors file.
 //
 //     <parameter name>, adam.first.<name>, adam.second.<name>     tensors in the run's precision
-//     metadata: heedful (format), options (JSON), step, loss, random (the stream's state)
+//     metadata: heedful (format), options (JSON), step, loss, random (the stream's state);
+//               of text also best: the step and loss of the best score so far
 //
 // Writing goes to a temporary file that replaces the old one once it is safely on disk; the old one stays beside it
 // as <file>.previous. Only the arrays named by the model's own inventory are accepted.
