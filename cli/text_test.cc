@@ -134,7 +134,7 @@ TEST_F(TextProgram, GoesOnWithAPrompt) {
 }
 
 TEST_F(TextProgram, TokensMayBeBytes) {
-  write("latin1.txt", rhymes() + "\xe9\xff\n");
+  write("latin1.txt", rhymes() + "\xff\xe9\n");
   expect_refused(fmt::format("train --corpus latin1.txt {} --out run", kSmall),
                  fmt::format("byte {}: not UTF-8", rhymes().size()));
   const Outcome trained = run(fmt::format("train --corpus latin1.txt --tokens bytes {} --out run --json", kSmall));
@@ -159,7 +159,7 @@ TEST_F(TextProgram, BadTextsAndFlagsAreOneLineAndExitCode2) {
            {"train --corpus lines.txt", "nothing is left to score"},
            {corpus + "--tokens words", "bytes|chars"},
            {corpus + "--context 0", "context"},
-           {corpus + "--context 100000", "shorter context"},
+           {corpus + "--context 4000", "shorter context"},
            {corpus + "--context x", "--context"},
            {corpus + "--blocks 1", "blocks"},
            {corpus + "--held-out-block 11", "held_out_block"},

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -78,6 +79,36 @@ TEST(GenerateBorders, RefusesWhatDoesNotFit) {
   EXPECT_THROW(generate<float>(Context(1), decoder, prompts(), greedy(-1)), Error);
   EXPECT_THROW(generate<float>(Context(1), decoder, Tensor<Index, 2>({1, 0}), greedy(1)), Error);
   EXPECT_EQ(generate<float>(Context(1), decoder, prompts(), greedy(0)).tokens.size(), 0);
+}
+
+// Past the context each token comes from the last 20 alone, whether the prompt was longer or what followed it; up to
+// there nothing differs from not sliding.
+TEST(GenerateBorders, SlidesOverTheContextWhereItMay) {
+  const Context context(1);
+  const Decoder<float> decoder = made<float>(Position::learned);
+  for (Index prompt : {5, 19, 20, 21, 33}) {
+    Tensor<Index, 2> sequence({1, prompt + 24});
+    Random random(6);
+    for (Index t = 0; t < prompt; ++t) sequence(0, t) = random.integer(0, 9);
+    Tensor<Index, 2> start({1, prompt});
+    std::copy_n(sequence.data(), prompt, start.data());
+    GenerateOptions options = greedy(24);
+    options.slide = true;
+    const Generation<float> with = generate<float>(context, decoder, start, options);
+    options.cache = false;
+    const Generation<float> without = generate<float>(context, decoder, start, options);
+    for (Index i = 0; i < 24; ++i) {
+      const Index end = prompt + i, begin = std::max(end - 20, Index{0});
+      Tensor<Index, 2> window({1, end - begin});
+      std::copy_n(sequence.data() + begin, end - begin, window.data());
+      const Generation<float> one = generate<float>(context, decoder, window, greedy(1));
+      for (Index v = 0; v < 9; ++v) {
+        ASSERT_EQ(with.logits(0, i, v), one.logits(0, 0, v)) << prompt << " " << i;
+        ASSERT_EQ(without.logits(0, i, v), one.logits(0, 0, v)) << prompt << " " << i;
+      }
+      sequence(0, end) = with.tokens(0, i);
+    }
+  }
 }
 
 std::map<Index, int> counts(const std::vector<double>& logits, const SamplerOptions& options, int draws) {
