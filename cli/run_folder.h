@@ -1,8 +1,8 @@
 // A run on disk:
 //
 //     RUN/config.json              the options, for people and for --config
-//     RUN/metrics.jsonl            {"step": 1, "loss": 3.4, "seconds": 0.002} for every step; on text with held_out_loss,
-//                                  held_out_bits_per_byte and held_out_loss_all where it was scored
+//     RUN/metrics.jsonl            {"step": 1, "loss": 3.4, "seconds": 0.002} for every step; on text with
+//                                  held_out_loss, held_out_bits_per_byte and held_out_loss_all where it was scored
 //     RUN/checkpoint.safetensors   the training's state (heedful/training/checkpoint.h), and .previous beside it
 //     RUN/best.safetensors         the state with the best held-out score so far, of a run on text
 #ifndef HEEDFUL_CLI_RUN_FOLDER_H_

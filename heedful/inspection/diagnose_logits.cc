@@ -28,29 +28,17 @@ Index steps(const LogitsPair& pair) {
 const Explanation kExplanations[] = {
     {"logits_one_step_behind", "each cached step answers for the token before it",
      "Take the logits of the token that was just fed, not of the one before.",
-     [](const LogitsPair&, Index b, Index t) {
-       return Source{b, std::max<Index>(t - 1, 0)};
-     }},
+     [](const LogitsPair&, Index b, Index t) { return Source{b, std::max<Index>(t - 1, 0)}; }},
     {"logits_one_step_ahead", "each cached step answers for the token after it",
      "Feed one token a step and read the logits of that step.",
-     [](const LogitsPair& pair, Index b, Index t) {
-       return Source{b, std::min(t + 1, steps(pair) - 1)};
-     }},
+     [](const LogitsPair& pair, Index b, Index t) { return Source{b, std::min(t + 1, steps(pair) - 1)}; }},
     {"logits_of_other_sequence", "each sequence is answered from the next one's slots",
      "Index the cache by sequence.",
-     [](const LogitsPair& pair, Index b, Index t) {
-       return Source{(b + 1) % pair.uncached.extent(0), t};
-     }},
+     [](const LogitsPair& pair, Index b, Index t) { return Source{(b + 1) % pair.uncached.extent(0), t}; }},
     {"logits_of_first_sequence", "every sequence is answered from the slots of sequence 0",
-     "Index the cache by sequence.",
-     [](const LogitsPair&, Index, Index t) {
-       return Source{0, t};
-     }},
+     "Index the cache by sequence.", [](const LogitsPair&, Index, Index t) { return Source{0, t}; }},
     {"logits_of_first_step", "every step repeats the first: the cache or the token does not advance",
-     "Advance the offset and feed the new token.",
-     [](const LogitsPair&, Index b, Index) {
-       return Source{b, 0};
-     }},
+     "Advance the offset and feed the new token.", [](const LogitsPair&, Index b, Index) { return Source{b, 0}; }},
 };
 
 double largest(const LogitsPair& pair, Index b, Index t) {
