@@ -21,8 +21,8 @@ std::vector<Location> wrong_places(const Walk& simulated, const AttentionAnswer&
 std::vector<Location> wrong_places(const GradientWalk& simulated, const AttentionAnswer& answer);
 
 // The logarithm of the chance that a hypothesis which has nothing to do with the answer fits it all the same: each
-// wrong number, d standard deviations from the simulation, lets one in d / kFits through. Of a row of n keys at most n − 1
-// numbers are taken for independent.
+// wrong number, d standard deviations from the simulation, lets one in d / kFits through. Of a row of n keys at most
+// n − 1 numbers are taken for independent.
 double log_chance(const Walk& simulated, const AttentionAnswer& answer);
 double log_chance(const GradientWalk& simulated, const AttentionAnswer& answer);
 
