@@ -49,7 +49,7 @@ nlohmann::ordered_json to_json(const Pointer& pointer) {
 
 void print(const Tensor<Index, 2>& tokens, const std::vector<Pointer>& table, Index begin, const Task& task) {
   std::string sequence;
-  for (Index token : tokens) sequence += token_text(token, task) + " ";
+  for (Index token : tokens) sequence += (sequence.empty() ? "" : " ") + token_text(token, task);
   fmt::print("sequence: {}\n", sequence);
   fmt::print("heaviest key of positions {} to {}, which emit the answer:\n\n", begin, tokens.extent(1) - 1);
   fmt::print("layer  head  keys{:29}  key - query   mean weight\n", "");
