@@ -159,7 +159,7 @@ TEST_F(TextProgram, BadTextsAndFlagsAreOneLineAndExitCode2) {
            {"train --corpus lines.txt", "nothing is left to score"},
            {corpus + "--tokens words", "bytes|chars"},
            {corpus + "--context 0", "context"},
-           {corpus + "--context 4000", "shorter context"},
+           {corpus + "--context 100000", "shorter context"},
            {corpus + "--context x", "--context"},
            {corpus + "--blocks 1", "blocks"},
            {corpus + "--held-out-block 11", "held_out_block"},

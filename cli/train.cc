@@ -80,9 +80,6 @@ int train(TrainingState<T> start, const TrainFlags& flags, const Corpus* corpus)
   Trainer<T> trainer(std::move(start), context, corpus);
   std::optional<CorpusReport> report;
   if (corpus != nullptr) {
-    Batch<T> window = make_windows<T>(1, options.model.context);
-    Random unused(0);
-    draw_windows(window, *corpus, unused);  // a context longer than the text is refused before anything is said of it
     report = report_on(*corpus);
     print_overlap(stderr, *report);
   }

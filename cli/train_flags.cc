@@ -1,6 +1,7 @@
 #include "cli/train_flags.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
@@ -107,6 +108,7 @@ TrainOptions options_from(const TrainFlags& flags, std::optional<Corpus>& corpus
   if (!text) validate(options.task);
   fit_model_to_task(options);
   validate(options);
+  if (text) require_windows(*corpus, options.model.context);
   return options;
 }
 

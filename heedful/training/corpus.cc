@@ -1,5 +1,6 @@
 #include "heedful/training/corpus.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "heedful/core/error.h"
@@ -23,6 +24,11 @@ void identify(CorpusOptions& options, std::string_view text) {
   }
   options.bytes = bytes;
   options.hash = hash;
+}
+
+// How many places a window of `length` + 1 tokens may start at.
+Index starts(TokensView part, Index length) {
+  return std::max(std::ssize(part) - length, Index{0});
 }
 
 std::vector<bool> fresh_tokens(const Corpus& corpus) {
@@ -100,6 +106,13 @@ Corpus read_corpus(CorpusOptions options) {
   return corpus;
 }
 
+void require_windows(const Corpus& corpus, Index length) {
+  Index longest = 0;
+  for (const TokensView part : corpus.training()) longest = std::max(longest, std::ssize(part));
+  require(length < longest, kWhere, "{}: no part for training holds a window of {} tokens; a shorter context may fit",
+          corpus.options.file, length + 1);
+}
+
 template <class T>
 Batch<T> make_windows(Index batch, Index length) {
   Batch<T> result{Tensor<Index, 2>({batch, length}), Tensor<Index, 2>({batch, length}),
@@ -112,15 +125,13 @@ template <class T>
 void draw_windows(Batch<T>& batch, const Corpus& corpus, Random& random) {
   const Index length = batch.tokens.extent(1);
   const std::vector<TokensView> parts = corpus.training();
-  const auto starts = [&](TokensView part) { return std::max(std::ssize(part) - length, Index{0}); };
+  require_windows(corpus, length);
   Index total = 0;
-  for (const TokensView part : parts) total += starts(part);
-  require(total > 0, kWhere, "{}: no part for training holds a window of {} tokens; a shorter context may fit",
-          corpus.options.file, length + 1);
+  for (const TokensView part : parts) total += starts(part, length);
   for (Index b = 0; b < batch.tokens.extent(0); ++b) {
     Index start = random.integer(0, total);
     std::size_t part = 0;
-    for (; start >= starts(parts[part]); ++part) start -= starts(parts[part]);
+    for (; start >= starts(parts[part], length); ++part) start -= starts(parts[part], length);
     for (Index t = 0; t < length; ++t) {
       batch.tokens(b, t) = parts[part][static_cast<std::size_t>(start + t)];
       batch.targets(b, t) = parts[part][static_cast<std::size_t>(start + t + 1)];

@@ -59,9 +59,11 @@ Corpus read_corpus(CorpusOptions options);
 
 std::uint64_t hash_of(std::string_view bytes);  // FNV-1a, 64 bits
 
+// Throws Error where no training part holds a window of `length` + 1 tokens.
+void require_windows(const Corpus& corpus, Index length);
+
 template <class T>
 Batch<T> make_windows(Index batch, Index length);  // [batch, length], loss weights 1
-// Throws Error where no training part holds length + 1 tokens.
 template <class T>
 void draw_windows(Batch<T>& batch, const Corpus& corpus, Random& random);
 

@@ -2,6 +2,8 @@
 #ifndef HEEDFUL_TRAINING_LINES_H_
 #define HEEDFUL_TRAINING_LINES_H_
 
+#include <algorithm>
+
 #include "heedful/training/tokens.h"
 
 namespace heedful {
