@@ -12,6 +12,7 @@
 #include "cli/progress.h"
 #include "heedful/core/error.h"
 #include "heedful/lab/lab.h"
+#include "heedful/report/html.h"
 #include "heedful/report/json.h"
 #include "heedful/report/text.h"
 
@@ -77,6 +78,12 @@ int run(const LabFlags& flags) {
   }
   fmt::print("{}\n", render_verdicts(reports));
   if (!flags.json.empty()) write_file(flags.json, reports_json(reports).dump(1) + "\n");
+  if (!flags.html.empty()) {
+    const std::string subtitle =
+        fmt::format("{}, seed {}", flags.options.full ? "full" : "quick", flags.options.seed);
+    write_file(flags.html, render_html(reports, subtitle));
+    if (!page_has_curves()) fmt::print(stderr, "lab: built without npm, so {} draws no curves\n", flags.html);
+  }
   return failed ? kFailed : kDone;
 }
 
@@ -94,6 +101,7 @@ void add_lab(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command.add_option("--threads", flags->threads, "Threads to use")->capture_default_str();
   command.add_option("--json", flags->json, "Also write every claim, table and figure to this file");
+  command.add_option("--html", flags->html, "Also write a page with curves and attention maps, in one file");
   command.footer("Example: heedful lab scaling masks --json lab.json");
   command.callback([flags, &exit_code] { exit_code = run(*flags); });
 }

@@ -14,6 +14,14 @@ void run_parameters(Report& report, const Lab& lab);
 void run_gradients(Report& report, const Lab& lab);
 void run_exercises(Report& report, const Lab& lab);
 void run_positions(Report& report, const Lab& lab);
+void run_quadratic(Report& report, const Lab& lab);
+void run_cache(Report& report, const Lab& lab);
+void run_tasks(Report& report, const Lab& lab);
+void run_ablations(Report& report, const Lab& lab);
+void run_order(Report& report, const Lab& lab);
+void run_map(Report& report, const Lab& lab);
+void run_intervention(Report& report, const Lab& lab);
+void run_traps(Report& report, const Lab& lab);
 
 }  // namespace heedful
 

@@ -11,14 +11,24 @@ namespace {
 
 constexpr Experiment kExperiments[] = {
     {"attention", "the formula, worked examples, and the working path against the reference", run_attention, 0.1, 1},
-    {"scaling", "what dividing by √D does to scores, weights and the softmax's derivative", run_scaling, 3, 60},
+    {"scaling", "what dividing by √D does to scores, weights and derivative, and when training feels it", run_scaling,
+     14, 900},
     {"masks", "hiding before the softmax against zeroing after it, and what the hidden can change", run_masks, 0.1,
      1},
     {"heads", "what heads cost, what they commute with, and merging them in the wrong order", run_heads, 0.1, 0.2},
     {"positions", "what each kind of position defines beyond the trained length", run_positions, 0.2, 0.5},
     {"parameters", "the closed form against the inventory, entry by entry", run_parameters, 0.1, 0.1},
-    {"gradients", "the hand-written gradient over ten decades of ε, with the ReLU's kinks found", run_gradients, 4,
-     60},
+    {"gradients", "the hand-written gradient over ten decades of ε, with the ReLU's kinks found", run_gradients, 2,
+     20},
+    {"quadratic", "time and memory of attention, plain and fused, by length", run_quadratic, 3, 40},
+    {"cache", "generating with the key-value cache and without: same result, time, bytes", run_cache, 3, 10},
+    {"tasks", "copying and sorting, by generation, over seeds", run_tasks, 24, 300},
+    {"ablations", "one piece removed at a time, and the depth at which the place of the norm matters", run_ablations,
+     14, 900},
+    {"order", "a decoder without positions: what it still knows of order, and where from", run_order, 7, 45},
+    {"map", "where the heads of a copying model look", run_map, 8, 45},
+    {"intervention", "what a head weighs against what the answer loses without it", run_intervention, 1, 6},
+    {"traps", "nine silent mistakes, each run wrong and right, with the check that tells", run_traps, 1, 6},
     {"exercises", "the exercises of both documents, computed", run_exercises, 0.1, 0.1},
 };
 

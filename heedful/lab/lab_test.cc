@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "heedful/core/error.h"
+#include "heedful/kernels/softmax.h"
+#include "heedful/lab/small.h"
+#include "heedful/report/claim.h"
 #include "heedful/report/text.h"
 
 namespace heedful {
@@ -31,6 +34,26 @@ TEST(Lab, ThreadsChangeNoFigure) {
     return render_text(run_experiment(find_experiment("gradients"), Lab(context)));
   };
   EXPECT_EQ(text(1), text(3));
+}
+
+// A lab whose kernel makes the second trap's mistake: the article's figure is then not what is measured.
+void measure_with_a_mistake(Report& report, const Lab& lab) {
+  Random random(3);
+  const auto scores = draw_normal<double, 2>(random, {5, 5});
+  Tensor<double, 2> weights({5, 5});
+  softmax_forward<double>(lab.context(), weights.view(), scores);
+  double sum = 0;
+  for (Index j = 0; j <= 1; ++j) sum += weights(1, j);
+  report.claims.push_back(claim_printed({"row sum of the second query", "article"}, "1.000", sum));
+}
+
+TEST(Lab, AMistakeTurnsItsClaimToDiffersAndFailsTheReport) {
+  const Context context(1);
+  const Report report = run_experiment({"broken", "", measure_with_a_mistake, 1, 1}, Lab(context));
+  ASSERT_EQ(report.claims.size(), 1U);
+  EXPECT_EQ(report.claims[0].verdict, Verdict::differs);
+  EXPECT_EQ(report.claims[0].measured, "0.031, off by -0.97");
+  EXPECT_TRUE(report.failed());
 }
 
 TEST(Lab, AnUnknownExperimentIsRefusedByName) {

@@ -4,6 +4,8 @@
 #include "heedful/kernels/softmax.h"
 #include "heedful/lab/experiments.h"
 #include "heedful/lab/small.h"
+#include "heedful/lab/statistics.h"
+#include "heedful/lab/training_runs.h"
 #include "heedful/report/claim.h"
 
 namespace heedful {
@@ -101,10 +103,64 @@ void measure_table(Report& report, const Lab& lab) {
                                         "9.6", sensitivity_lost));
 }
 
+// Where training starts to feel it: the same width cut into fewer and wider heads, so that nothing else changes.
+void measure_training(Report& report, const Lab& lab) {
+  const Index width = lab.full() ? 128 : 64, seeds = lab.full() ? 8 : 3, steps = lab.full() ? 600 : 150;
+  std::vector<Index> head_widths;
+  for (Index D = 8; D <= width; D *= 2) {
+    if (lab.full() || D == 8 || D == width) head_widths.push_back(D);
+  }
+  std::vector<TrainOptions> runs;
+  for (const Index D : head_widths) {
+    for (const bool scale : {true, false}) {
+      TrainOptions options;
+      options.steps = steps;
+      options.model.width = width;
+      options.model.feed_forward = 4 * width;
+      options.model.heads = options.model.kv_heads = width / D;
+      options.model.scale = scale;
+      const auto more = with_seeds(lab, options, seeds);
+      runs.insert(runs.end(), more.begin(), more.end());
+    }
+  }
+  const auto results = train_all(lab, runs, {0.2, 1}, "copy by head width, divided and not");
+  Table table{
+      fmt::format("copy, L = 6, width {}, {} seeds × {} steps: mean loss of the training", width, seeds, steps),
+      {"head width", "heads", "divided", "not divided", "extra loss, 95 % interval", "right answers, not divided"},
+      {}};
+  CurveFigure figure{"copy by head width: training loss, mean over seeds", "step", "nats a token", false, true, {}};
+  const auto at = [&](std::size_t i) {
+    return std::span(results).subspan(i * static_cast<std::size_t>(seeds), static_cast<std::size_t>(seeds));
+  };
+  const auto cost = [](const RunResult& result) { return mean(result.losses.y); };
+  for (std::size_t i = 0; i < head_widths.size(); ++i) {
+    const auto divided = collect(at(2 * i), cost), raw = collect(at(2 * i + 1), cost);
+    const Interval interval = difference_interval(raw, divided);
+    table.rows.push_back({fmt::format("{}", head_widths[i]), fmt::format("{}", width / head_widths[i]),
+                          mean_text(divided), mean_text(raw),
+                          fmt::format("{:.3f} to {:.3f}", interval.low, interval.high),
+                          mean_text(collect(at(2 * i + 1), [](const RunResult& r) { return r.accuracy.sequence; }))});
+    figure.curves.push_back(mean_curve(fmt::format("D = {}, divided", head_widths[i]), at(2 * i)));
+    figure.curves.push_back(mean_curve(fmt::format("D = {}, not divided", head_widths[i]), at(2 * i + 1)));
+    if (head_widths[i] < 64) continue;
+    report.claims.push_back(claim_positive(
+        {fmt::format("head width {}: training is slower without the division; extra loss", head_widths[i]),
+         "article, §three ablations", false},
+        mean(raw) - mean(divided), interval, " nats"));
+  }
+  report.tables.push_back(std::move(table));
+  report.curves.push_back(std::move(figure));
+  if (!lab.full())
+    report.notes.emplace_back(
+        "Quick: width 64, head widths 8 and 64, 3 seeds × 150 steps; --full takes width 128, head widths 8 to 128, 8 "
+        "seeds × 600 steps.");
+}
+
 }  // namespace
 
 void run_scaling(Report& report, const Lab& lab) {
   measure_table(report, lab);
+  measure_training(report, lab);
 }
 
 }  // namespace heedful

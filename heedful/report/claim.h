@@ -1,5 +1,5 @@
-// Judges a measurement: each function holds what was measured against what was expected and returns the claim with its
-// verdict. A measurement that is not a number differs from everything.
+// Judges a measurement: each function holds what was measured against what was expected and returns the claim with
+// its verdict. A measurement that is not a number differs from everything.
 #ifndef HEEDFUL_REPORT_CLAIM_H_
 #define HEEDFUL_REPORT_CLAIM_H_
 

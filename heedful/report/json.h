@@ -1,6 +1,7 @@
 // Reports as one JSON document:
 //     {"experiments": [{"name", "title", "file", "seconds", "claims": [{"claim", "source", "verdict", "expected",
-//      "measured", "must_hold"}], "tables": [{"title", "columns", "rows"}], "curves": […], "maps": […], "notes": […]}]}
+//      "measured", "must_hold"}], "tables": [{"title", "columns", "rows"}], "curves": […], "maps": […],
+//      "notes": […]}]}
 // A number that is not finite is written as null.
 #ifndef HEEDFUL_REPORT_JSON_H_
 #define HEEDFUL_REPORT_JSON_H_

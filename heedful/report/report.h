@@ -1,5 +1,5 @@
-// A report: what was claimed, what was measured, and whether it holds, with the tables and figures that show it. Plain
-// data; the renderers (text.h, json.h, html.h) decide how it looks.
+// A report: what was claimed, what was measured, and whether it holds, with the tables and figures that show it.
+// Plain data; the renderers (text.h, json.h, html.h) decide how it looks.
 #ifndef HEEDFUL_REPORT_REPORT_H_
 #define HEEDFUL_REPORT_REPORT_H_
 
