@@ -99,6 +99,9 @@ void add_lab(CLI::App& app, int& exit_code) {
   command.add_option("--seed", flags->options.seed, "Added to the seeds of trainings judged as distributions")
       ->check(check_seed)
       ->capture_default_str();
+  command.add_option(
+      "--corpus", flags->options.corpus,
+      "A file of UTF-8 text for `text` to learn from, beside the text of known entropy that it writes");
   command.add_option("--threads", flags->threads, "Threads to use")->capture_default_str();
   command.add_option("--json", flags->json, "Also write every claim, table and figure to this file");
   command.add_option("--html", flags->html, "Also write a page with curves and attention maps, in one file");

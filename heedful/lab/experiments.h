@@ -22,6 +22,7 @@ void run_order(Report& report, const Lab& lab);
 void run_map(Report& report, const Lab& lab);
 void run_intervention(Report& report, const Lab& lab);
 void run_traps(Report& report, const Lab& lab);
+void run_text(Report& report, const Lab& lab);
 
 }  // namespace heedful
 

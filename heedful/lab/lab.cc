@@ -30,6 +30,7 @@ constexpr Experiment kExperiments[] = {
     {"intervention", "what a head weighs against what the answer loses without it", run_intervention, 1, 6},
     {"traps", "nine silent mistakes, each run wrong and right, with the check that tells", run_traps, 1, 6},
     {"exercises", "the exercises of both documents, computed", run_exercises, 0.1, 0.1},
+    {"text", "predicting the next letter of a text whose end is held out", run_text, 6, 60},
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "heedful/core/context.h"
@@ -25,6 +26,7 @@ namespace heedful {
 struct LabOptions {
   bool full = false;       // all seeds and steps; otherwise few enough for a minute and a half on two cores
   std::uint64_t seed = 0;  // added to the seeds of trainings whose figures are judged as distributions
+  std::string corpus;      // a file of real text to learn from as well; empty for none
 };
 
 // Called with the share of the experiment that is done, and what is being done.
@@ -38,6 +40,7 @@ class Lab {
   const Context& context() const { return context_; }
   bool full() const { return options_.full; }
   std::uint64_t seed() const { return options_.seed; }
+  const std::string& corpus() const { return options_.corpus; }
   void progress(double share, std::string_view what) const {
     if (progress_) progress_(share, what);
   }

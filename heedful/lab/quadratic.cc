@@ -13,7 +13,8 @@
 namespace heedful {
 namespace {
 
-constexpr Index D = 64;
+constexpr Index kWidth = 64;
+constexpr Index kPairsTimed = Index{1} << 23;  // about how many query-key pairs the trials of one length come to
 
 struct Input {
   Tensor<float, 4> q, k, v;  // [1, 1, T, D]
@@ -21,8 +22,8 @@ struct Input {
 
 Input draw_input(Index T) {
   Random random(0);
-  return {draw_normal<float, 4>(random, {1, 1, T, D}), draw_normal<float, 4>(random, {1, 1, T, D}),
-          draw_normal<float, 4>(random, {1, 1, T, D})};
+  return {draw_normal<float, 4>(random, {1, 1, T, kWidth}), draw_normal<float, 4>(random, {1, 1, T, kWidth}),
+          draw_normal<float, 4>(random, {1, 1, T, kWidth})};
 }
 
 // As the article writes it: the whole score matrix, masked, normalized, times the values.
@@ -30,7 +31,7 @@ Tensor<float, 4> plain_attention(const Context& context, const Input& in) {
   const Index T = in.q.extent(2);
   Tensor<float, 2> scores({T, T});
   matmul<float>(context, scores.view(), in.q.view()[0][0], in.k.view()[0][0].transpose());
-  const float factor = 1 / std::sqrt(static_cast<float>(D));
+  const float factor = 1 / std::sqrt(static_cast<float>(kWidth));
   for (Index i = 0; i < T; ++i) {
     float* row = &scores(i, 0);
     for (Index j = 0; j <= i; ++j) row[j] *= factor;
@@ -94,7 +95,7 @@ void run_quadratic(Report& report, const Lab& lab) {
   for (Index T = 128; T <= longest; T *= 2) {
     lab.progress(static_cast<double>(T) / static_cast<double>(2 * longest), fmt::format("T = {}", T));
     const Input in = draw_input(T);
-    const int trials = static_cast<int>(std::clamp<Index>(2 * 2048 * 2048 / (T * T), 3, 100));
+    const int trials = static_cast<int>(std::clamp<Index>(kPairsTimed / (T * T), 3, 100));
     const Cost plain = cost_of(plain_attention, one, in, trials), fused = cost_of(fused_attention, one, in, trials);
     matrix_bytes = T * T * Index{sizeof(float)};
     table.rows.push_back({fmt::format("{}", T), fmt::format("{:.3f}", plain.milliseconds),

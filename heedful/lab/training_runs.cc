@@ -97,7 +97,7 @@ Curve mean_curve(std::string name, std::span<const RunResult> results) {
 }
 
 std::string mean_text(std::span<const double> values, int digits) {
-  const std::string text = fmt::format("{:.{}f}", mean(values), digits);
+  std::string text = fmt::format("{:.{}f}", mean(values), digits);
   if (values.size() < 2) return text;
   const Interval interval = mean_interval(values);
   return text + fmt::format(" [{:.{}f}, {:.{}f}]", interval.low, digits, interval.high, digits);

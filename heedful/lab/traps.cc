@@ -1,4 +1,6 @@
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
 
 #include "heedful/decoder/self_attention.h"
@@ -29,15 +31,17 @@ Tensor<double, 4> identity(Index n) {
 
 Trap no_scale(const Lab& lab) {
   Random random(612);
-  const auto q = draw_normal<double, 4>(random, {4, 1, 64, 512}), k = draw_normal<double, 4>(random, {4, 1, 64, 512});
+  constexpr Index kKeys = 64, kRows = 4 * kKeys;
+  const auto q = draw_normal<double, 4>(random, {4, 1, kKeys, 512}),
+             k = draw_normal<double, 4>(random, {4, 1, kKeys, 512});
   const auto largest = [&](std::optional<double> scale) {
     AttentionOptions<double> options;
     options.scale = scale;
     const auto weights = attend<double>(lab.context(), {q, k, k}, options).weights;
     double sum = 0;
-    for (Index row = 0; row < 4 * 64; ++row)
-      sum += *std::max_element(weights.data() + row * 64, weights.data() + (row + 1) * 64);
-    return sum / (4 * 64);
+    for (Index row = 0; row < kRows; ++row)
+      sum += *std::max_element(weights.data() + row * kKeys, weights.data() + (row + 1) * kKeys);
+    return sum / kRows;
   };
   Trap trap{"1 no division by √D", "mean largest weight, of 64 keys: below 0.5", largest(std::nullopt), largest(1.0)};
   trap.caught = trap.right < 0.5 && trap.wrong >= 0.5;
@@ -81,7 +85,10 @@ Trap wrong_merge(const Lab& lab) {
   Random random(8);
   const auto q = draw_normal<double, 4>(random, {1, H, T, D});
   Tensor<double, 4> v({1, H, T, D});
-  for (Index i = 0; i < v.size(); ++i) v.data()[i] = static_cast<double>(i / (T * D));
+  for (Index i = 0; i < v.size(); ++i) {
+    const Index head = i / (T * D);
+    v.data()[i] = static_cast<double>(head);
+  }
   const auto misplaced = [&](bool transposed) {
     Tensor<double, 2> merged({T, H * D});
     AttentionOutputs<double> outputs;
@@ -89,7 +96,10 @@ Trap wrong_merge(const Lab& lab) {
     attention_forward<double>(lab.context(), outputs, {q, q, v}, {});
     double count = 0;
     for (Index t = 0; t < T; ++t) {
-      for (Index c = 0; c < H * D; ++c) count += std::abs(merged(t, c) - static_cast<double>(c / D)) > 1e-9;
+      for (Index c = 0; c < H * D; ++c) {
+        const Index head = c / D;
+        count += std::abs(merged(t, c) - static_cast<double>(head)) > 1e-9;
+      }
     }
     return count;
   };
@@ -126,7 +136,7 @@ double changed_in_batch(const Lab& lab, Padding padding, Index length) {
   double changed = 0;
   for (Index t = 0; t < length; ++t) {
     for (Index d = 0; d < D; ++d)
-      changed += std::memcmp(&alone(0, 0, t, d), &batched(1, 0, t, d), sizeof(double)) != 0;
+      changed += std::bit_cast<std::uint64_t>(alone(0, 0, t, d)) != std::bit_cast<std::uint64_t>(batched(1, 0, t, d));
   }
   return changed;
 }

@@ -85,7 +85,11 @@ TokensView Corpus::held_out() const {
 Corpus read_corpus(CorpusOptions options) {
   validate(options);
   const auto bytes = read_file(options.file, kMaxTextBytes);
-  const std::string_view text = as_text(bytes);
+  return corpus_from(std::move(options), as_text(bytes));
+}
+
+Corpus corpus_from(CorpusOptions options, std::string_view text) {
+  validate(options);
   require(!text.empty(), kWhere, "{}: expected a text, got an empty file", options.file);
   Corpus corpus;
   identify(options, text);

@@ -57,6 +57,9 @@ struct Corpus {
 // options say it was.
 Corpus read_corpus(CorpusOptions options);
 
+// The same of a text that is in memory; `options.file` is what errors call it.
+Corpus corpus_from(CorpusOptions options, std::string_view text);
+
 std::uint64_t hash_of(std::string_view bytes);  // FNV-1a, 64 bits
 
 // Throws Error where no training part holds a window of `length` + 1 tokens.
