@@ -244,7 +244,7 @@ class BackwardWorker {
   template <bool kMasked>
   void differentiate_row(Index h, Index r, Index first, KeyRange panels, const T* slopes) {
     const hn::ScalableTag<T> d;
-    const auto visible = [&](Index n, auto x) HWY_ATTR {
+    const auto visible = [&]([[maybe_unused]] Index n, auto x) HWY_ATTR {
       if constexpr (kMasked) return hn::IfThenElseZero(visible_lanes(d, bits_[at(r)], first + n), x);
       return x;
     };

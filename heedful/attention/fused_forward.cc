@@ -124,10 +124,11 @@ class Forward {
   void run_by_chunks() {
     const Index rows = std::min(call_.shape.Tq, block_queries_) * (call_.shape.H / call_.shape.G);
     const Index columns = round_up(call_.shape.E, kPanel), blocks = heads_ * blocks_;
-    const Memory<T> memory(blocks * chunks_ * rows * (columns + 2));
+    const Index out_size = chunks_ * rows * columns, block_size = out_size + round_up(2 * chunks_ * rows, kPanel);
+    const Memory<T> memory(blocks * block_size);
     const auto partials = [&](Index block) {
-      T* out = memory.data() + block * chunks_ * rows * (columns + 2);
-      T* max = out + chunks_ * rows * columns;
+      T* out = memory.data() + block * block_size;  // on a vector's boundary, as every row of it
+      T* max = out + out_size;
       return RowState<T>{out, max, max + chunks_ * rows};
     };
     in_order(context_, blocks * chunks_, [&](Index n) {

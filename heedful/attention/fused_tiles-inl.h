@@ -126,21 +126,22 @@ void product_rows(T* out, Index out_stride, Index rows, Factor<T> left, Factor<T
 template <Index kRow, Store kStore, class T>
 void product(T* out, Index out_stride, Index rows, Index columns, Factor<T> left, Factor<T> right, Index depth,
              T scale = 1) {
-  for (Index c = 0; c < columns;) {
+  Index c = 0;
+  while (c < columns) {
     const Index vectors = (columns - c) / kLanes<T>;
     const Factor<T> part{right.data + c / kPanel * right.panel + c % kPanel, right.step, right.panel};
     const auto strip = [&]<int NV>(std::integral_constant<int, NV>) {
       product_rows<NV, kRow, kStore>(out + c, out_stride, rows, left, part, depth, scale);
-      c += NV * kLanes<T>;
+      return NV * kLanes<T>;
     };
     if (vectors >= 8 && rows <= most_rows(8)) {
-      strip(std::integral_constant<int, 8>{});
+      c += strip(std::integral_constant<int, 8>{});
     } else if (vectors >= 4 && (kTileVectors >= 4 || rows <= most_rows(4))) {
-      strip(std::integral_constant<int, 4>{});
+      c += strip(std::integral_constant<int, 4>{});
     } else if (vectors >= 2) {
-      strip(std::integral_constant<int, 2>{});
+      c += strip(std::integral_constant<int, 2>{});
     } else {
-      strip(std::integral_constant<int, 1>{});
+      c += strip(std::integral_constant<int, 1>{});
     }
   }
 }

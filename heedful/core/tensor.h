@@ -16,30 +16,33 @@ namespace heedful {
 
 inline constexpr std::size_t kTensorAlignment = 64;
 
-// The number of elements, refused when it is negative anywhere or its bytes would not fit an Index.
+// The number of elements, refused when an extent is negative or when the bytes would not fit an Index, those of the
+// strides of an empty tensor included.
 template <std::size_t Rank>
 Index checked_size(const std::array<Index, Rank>& extents, Index element_bytes) {
   Index product = 1;
   for (Index extent : extents) {
     if (extent < 0) fail("tensor", "extent: expected at least 0, got {}", shape_text(extents));
   }
+  bool is_empty = false;
   for (Index extent : extents) {
-    if (extent == 0) return 0;
-  }
-  for (Index extent : extents) {
+    if (extent == 0) {
+      is_empty = true;
+      continue;
+    }
     if (product > std::numeric_limits<Index>::max() / element_bytes / extent) {
       fail("tensor", "size: {} does not fit this machine", shape_text(extents));
     }
     product *= extent;
   }
-  return product;
+  return is_empty ? 0 : product;
 }
 
 template <class T, int Rank>
 class Tensor {
  public:
   Tensor() = default;
-  explicit Tensor(const Extents<Rank>& extents) : view_(nullptr, extents) {
+  explicit Tensor(const Extents<Rank>& extents) {
     const Index size = checked_size(extents, static_cast<Index>(sizeof(T)));
     const std::size_t bytes = std::max(static_cast<std::size_t>(size) * sizeof(T), sizeof(T));
     memory_.reset(static_cast<T*>(::operator new(bytes, std::align_val_t(kTensorAlignment))));

@@ -28,7 +28,8 @@ TEST(Tensor, MoveTakesTheMemoryAndCopyDoesNot) {
 TEST(Tensor, RefusesSizesThatOverflow) {
   EXPECT_THROW((Tensor<double, 2>({Index{1} << 40, Index{1} << 40})), Error);
   EXPECT_THROW((Tensor<double, 1>({-1})), Error);
-  EXPECT_EQ((Tensor<double, 2>({0, Index{1} << 62}).size()), 0);
+  EXPECT_THROW((Tensor<double, 3>({0, Index{1} << 40, Index{1} << 40})), Error);
+  EXPECT_EQ((Tensor<double, 2>({0, Index{1} << 40}).size()), 0);
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <bit>
+#include <cstdint>
 #include <limits>
 #include <string>
 
@@ -138,7 +140,8 @@ void measure_hidden_keys(Report& report, const Lab& lab) {
     for (Index h = 0; h < H; ++h) {
       for (Index i = 0; i < kPast; ++i) {
         for (Index d = 0; d < D; ++d, ++compared) {
-          changed += std::memcmp(&base.out(b, h, i, d), &future.out(b, h, i, d), sizeof(float)) != 0;
+          changed += std::bit_cast<std::uint32_t>(base.out(b, h, i, d)) !=
+                     std::bit_cast<std::uint32_t>(future.out(b, h, i, d));
         }
       }
     }

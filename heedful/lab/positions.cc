@@ -1,5 +1,4 @@
 #include <cmath>
-#include <cstring>
 #include <string>
 
 #include "heedful/attention/rotary.h"

@@ -3,8 +3,10 @@
 #define HEEDFUL_LAB_SMALL_H_
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <cstdint>
+#include <type_traits>
 
 #include "heedful/attention/attention.h"
 #include "heedful/core/random.h"
@@ -36,8 +38,10 @@ double largest_deviation(const A& a, const B& b) {
 // How many elements differ in any bit.
 template <class T, int Rank>
 Index changed_bits(const Tensor<T, Rank>& a, const Tensor<T, Rank>& b) {
+  using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
   Index changed = 0;
-  for (Index i = 0; i < a.size(); ++i) changed += std::memcmp(a.data() + i, b.data() + i, sizeof(T)) != 0;
+  for (Index i = 0; i < a.size(); ++i)
+    changed += std::bit_cast<Bits>(a.data()[i]) != std::bit_cast<Bits>(b.data()[i]);
   return changed;
 }
 
