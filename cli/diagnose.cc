@@ -164,6 +164,8 @@ void add_diagnose(CLI::App& app, int& exit_code) {
   command->add_option("--pairs", flags->pairs, "with --confusion: every N-th pair of faults instead");
   command->add_flag("--tutorial", flags->tutorial, "nine traps as exercises, answered on stdin");
   command->add_flag("--json", flags->json, "the verdict as JSON");
+  command->footer(
+      "Example: heedful diagnose --emit-probes probes && python3 answer_them.py && heedful diagnose probes");
   command->callback([flags, &exit_code] { exit_code = run(*flags); });
 }
 

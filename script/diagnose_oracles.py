@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds `heedful diagnose` against implementations that share nothing with it.
 
-    script/diagnose_oracles.py build/release/heedful           NumPy, and PyTorch where it can be imported
+    script/diagnose_oracles.py build/release/heedful           NumPy, and PyTorch from 2.1 on where it can be imported
     script/diagnose_oracles.py build/release/heedful --cases 10000
 
 Correct ones (NumPy in two precisions, torch.nn.functional.scaled_dot_product_attention and its gradients) must raise no
@@ -19,6 +19,8 @@ import numpy as np
 
 try:
     import torch
+    if not hasattr(torch.nn.functional, "scaled_dot_product_attention"):
+        torch = None
 except ImportError:
     torch = None
 
@@ -269,7 +271,7 @@ def random_case(random, kind):
     tk = random.integers(1, 70 if random.random() < 0.1 else 13)
     tq = random.integers(1, tk + 1)
     d, e = random.integers(1, 17), random.integers(1, 17)
-    size = 2.0 ** random.integers(-6, 6)
+    size = np.float32(2.0 ** random.integers(-6, 6))
     normal = lambda *shape: random.normal(size=shape).astype(np.float32)
     case = {"q": size * normal(batch, groups * per_group, tq, d), "k": normal(batch, groups, tk, d),
             "v": normal(batch, groups, tk, e), "causal": np.int64(2 * random.integers(0, 2))}
@@ -301,7 +303,7 @@ def correct_ones(program, total):
                   ("PyTorch bf16", "bf16", lambda c: torch_attention(c, torch.bfloat16), torch.bfloat16),
                   ("PyTorch f16", "f16", lambda c: torch_attention(c, torch.float16), torch.float16)]
     else:
-        print("PyTorch cannot be imported: only NumPy is asked")
+        print("no PyTorch with scaled_dot_product_attention here: only NumPy is asked")
     chunk, failures = 250, 0
     for label, dtype, answer, kind in kinds:
         worst, cases, alarms = 0.0, 0, 0

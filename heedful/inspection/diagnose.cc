@@ -154,6 +154,7 @@ void judge(Diagnosis& d, const Context& context, const Evidence& evidence, const
   constexpr double kMostPairWork = 1 << 22;
   if (evidence.work() > kMostPairWork) {
     d.notes.push_back("pairs of faults were not tried: the case is too large; give fewer heads or rows");
+    if (!is_backward) hint_at_precision(d, evidence);
     return;
   }
   const Finding next = d.next;

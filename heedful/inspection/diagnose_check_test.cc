@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "heedful/attention/attention.h"
+#include "heedful/attention/attention_reference.h"
+#include "heedful/attention/fused.h"
 #include "heedful/inspection/diagnose_compare.h"
 #include "heedful/inspection/diagnose_random_case.h"
 #include "heedful/inspection/diagnose_tell.h"
@@ -15,12 +17,31 @@ namespace heedful {
 namespace {
 
 template <class T>
-AttentionUnderTest<T> ours(const Context& context) {
+AttentionUnderTest<T> by_rows(const Context& context) {
   return {[&](const auto& outputs, const auto& inputs, const auto& options) {
             attention_forward<T>(context, outputs, inputs, options);
           },
           [&](const auto& gradients, const auto& dout, const auto& inputs, const auto& saved, const auto& options) {
             attention_backward<T>(context, gradients, dout, inputs, saved, options);
+          }};
+}
+
+template <class T>
+AttentionUnderTest<T> fused(const Context& context) {
+  return {[&](const auto& outputs, const auto& inputs, const auto& options) {
+            fused_attention_forward<T>(context, outputs, inputs, options);
+          },
+          [&](const auto& gradients, const auto& dout, const auto& inputs, const auto& saved, const auto& options) {
+            fused_attention_backward<T>(context, gradients, dout, inputs, saved, options);
+          }};
+}
+
+AttentionUnderTest<double> reference() {
+  return {[](const auto& outputs, const auto& inputs, const auto& options) {
+            attention_reference_forward<double>(outputs, inputs, options);
+          },
+          [](const auto& gradients, const auto& dout, const auto& inputs, const auto&, const auto& options) {
+            attention_reference_backward<double>(gradients, dout, inputs, options);
           }};
 }
 
@@ -35,8 +56,12 @@ ProbeOptions what_ours_can(DataType type) {
 
 TEST(CheckAttention, OursIsCorrect) {
   const Context context(2);
-  EXPECT_TRUE(check_attention<float>(context, ours<float>(context), what_ours_can(DataType::f32)).is_correct());
-  EXPECT_TRUE(check_attention<double>(context, ours<double>(context), what_ours_can(DataType::f64)).is_correct());
+  const ProbeOptions single = what_ours_can(DataType::f32), twice = what_ours_can(DataType::f64);
+  EXPECT_TRUE(check_attention<float>(context, by_rows<float>(context), single).is_correct());
+  EXPECT_TRUE(check_attention<float>(context, fused<float>(context), single).is_correct());
+  EXPECT_TRUE(check_attention<double>(context, by_rows<double>(context), twice).is_correct());
+  EXPECT_TRUE(check_attention<double>(context, fused<double>(context), twice).is_correct());
+  EXPECT_TRUE(check_attention<double>(context, reference(), twice).is_correct());
 }
 
 // The seeded mutants: whatever the catalogue holds and these probes can show would turn the test above red.
@@ -66,7 +91,7 @@ TEST(CheckAttention, EveryFaultOfTheCatalogueWouldBeSeen) {
 // A mistake in a callable is named, and its counterexample is small.
 TEST(CheckAttention, NamesAMistakeInACallable) {
   const Context context(2);
-  AttentionUnderTest<float> wrong = ours<float>(context);
+  AttentionUnderTest<float> wrong = by_rows<float>(context);
   wrong.forward = [&](const auto& outputs, const auto& inputs, AttentionOptions<float> options) {
     options.scale = 1;
     attention_forward<float>(context, outputs, inputs, options);
@@ -82,34 +107,38 @@ TEST(CheckAttention, NamesAMistakeInACallable) {
 }
 
 template <class T>
-void sweep(DataType type, int cases) {
-  const Context context(1);
-  Random random(7);
-  const ProbeOptions options = what_ours_can(type);
+void sweep(std::string_view label, const AttentionUnderTest<T>& attention, int cases) {
+  heedful::Random random(7);
+  const ProbeOptions options = what_ours_can(sizeof(T) == 8 ? DataType::f64 : DataType::f32);
   double worst = 0;
   for (int at = 0; at < cases; ++at) {
     const AttentionCase given = random_case(random, options);
     check_case(given);
-    const AttentionAnswer answer = answer_with(ours<T>(context), given);
+    const AttentionAnswer answer = answer_with(attention, given);
     const diagnosis::Recipe recipe = diagnosis::correct_recipe(given.declared);
     const diagnosis::Walk correct = diagnosis::walk(given, recipe);
     const double residual = std::max(diagnosis::forward_residual(correct, answer),
                                      diagnosis::backward_residual(walk_back(correct), answer));
     worst = std::max(worst, residual);
-    ASSERT_LE(residual, kFits) << "case " << at << " of seed 7";
+    ASSERT_LE(residual, kFits) << label << ", case " << at << " of seed 7";
   }
-  ::testing::Test::RecordProperty("worst", std::to_string(worst));
-  fmt::print("{} cases in {}: worst residual {:.3g}\n", cases, name(type), worst);
+  fmt::print("{}: {} cases, worst residual {:.3g}\n", label, cases, worst);
+}
+
+void sweep_all(int cases) {
+  const Context context(1);
+  sweep<float>("by rows, f32", by_rows<float>(context), cases);
+  sweep<float>("fused, f32", fused<float>(context), cases);
+  sweep<double>("by rows, f64", by_rows<double>(context), cases / 4);
+  sweep<double>("fused, f64", fused<double>(context), cases / 4);
+  sweep<double>("reference, f64", reference(), cases / 4);
 }
 
 TEST(CheckAttention, NoFalseAlarmOverRandomCases) {
-  sweep<float>(DataType::f32, 1000);
-  sweep<double>(DataType::f64, 200);
+  sweep_all(600);
 }
-
 TEST(CheckAttention, DISABLED_NightlyNoFalseAlarmOverManyRandomCases) {
-  sweep<float>(DataType::f32, 20'000);
-  sweep<double>(DataType::f64, 10'000);
+  sweep_all(20'000);
 }
 
 }  // namespace

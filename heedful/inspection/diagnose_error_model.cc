@@ -46,13 +46,17 @@ void predict_errors(Walk& w) {
     for (Index h = 0; h < w.H; ++h) {
       const Index g = w.recipe.value_head(w, h);
       for (Index i = 0; i < w.Tq; ++i) {
+        // A score that a coarse type carries to −∞ weighs exactly nothing, as a hidden one does.
+        const auto is_weighed = [&](Index j) {
+          return !w.excluded(b, h, i, j) && std::isfinite(w.scores(b, h, i, j));
+        };
         double largest = 0, row_sum = 0, row_error = 0, worst = 0;
         for (Index j = 0; j < w.Tk; ++j) {
-          if (!w.excluded(b, h, i, j)) largest = std::max(largest, std::abs(w.scores(b, h, i, j)));
+          if (is_weighed(j)) largest = std::max(largest, std::abs(w.scores(b, h, i, j)));
         }
         for (Index j = 0; j < w.Tk; ++j) {
           double& rho = relative[static_cast<std::size_t>(j)];
-          if (w.excluded(b, h, i, j)) {
+          if (!is_weighed(j)) {
             rho = 0;
             continue;
           }
@@ -67,7 +71,7 @@ void predict_errors(Walk& w) {
         std::vector<Lever> levers(static_cast<std::size_t>(w.E));
         w.lse_error(b, h, i) = worst + u * std::abs(w.lse(b, h, i)) + 3 * a;
         for (Index j = 0; j < w.Tk; ++j) {
-          if (w.excluded(b, h, i, j)) continue;
+          if (!is_weighed(j)) continue;
           const double weight = std::abs(w.weights(b, h, i, j)), rho = relative[static_cast<std::size_t>(j)];
           const double left = weight * (u + chain(w.Tk) * a) + w.weight_error(b, h, i, j) + w.type.tiny;
           w.weight_error(b, h, i, j) += weight * (rho + row_error + u) + w.type.tiny;

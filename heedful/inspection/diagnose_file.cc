@@ -109,7 +109,13 @@ DataType type_of(const ArrayMap& arrays, const CaseOverrides& overrides) {
     }
     fail(kWhere, "significand_bits: expected 53 (f64), 24 (f32), 11 (f16) or 8 (bf16), got {}", *bits);
   }
-  return arrays.contains("out") ? at(arrays, "out").type : at(arrays, "q").type;
+  DataType coarsest = DataType::f64;
+  for (const std::string_view name : {"q", "k", "v", "out"}) {
+    const Array* array = find(arrays, name);
+    if (array == nullptr) continue;
+    if (diagnosis::rounding_of(array->type).bits < diagnosis::rounding_of(coarsest).bits) coarsest = array->type;
+  }
+  return coarsest;
 }
 
 void read_order(DeclaredAttention& declared, const ArrayMap& arrays) {

@@ -24,7 +24,7 @@ namespace heedful {
 
 // What the caller says of the implementation beside the file: it wins over the file.
 struct CaseOverrides {
-  std::optional<DataType> type;  // otherwise significand_bits, otherwise the type of `out`, otherwise of `q`
+  std::optional<DataType> type;  // otherwise significand_bits, otherwise the coarsest of q, k, v and out
   std::string declared;          // "causal=top_left,scale=default,…": see diagnose_declared.h
 };
 

@@ -14,7 +14,6 @@ constexpr std::string_view kCached = "logits_cached", kUncached = "logits_uncach
 // Where the cached row of (sequence, step) comes from, if this is the mistake.
 struct Source {
   Index sequence, step;
-  bool is_known = true;  // false: this mistake does not say what the row holds
 };
 struct Explanation {
   std::string_view fault, mistake, fix;
@@ -64,16 +63,10 @@ double row_residual(const LogitsPair& pair, Index b, Index t, const Source& from
 
 double residual(const LogitsPair& pair, Source (*source)(const LogitsPair&, Index, Index)) {
   double worst = 0;
-  bool says_anything = false;
   for (Index b = 0; b < pair.uncached.extent(0); ++b) {
-    for (Index t = 0; t < steps(pair); ++t) {
-      const Source from = source(pair, b, t);
-      if (!from.is_known) continue;
-      says_anything = true;
-      worst = std::max(worst, row_residual(pair, b, t, from));
-    }
+    for (Index t = 0; t < steps(pair); ++t) worst = std::max(worst, row_residual(pair, b, t, source(pair, b, t)));
   }
-  return says_anything ? worst : HUGE_VAL;
+  return worst;
 }
 
 Source itself(const LogitsPair&, Index b, Index t) {
@@ -174,8 +167,7 @@ std::string logits_text(const LogitsDiagnosis& d) {
   page += fmt::format(
       "where        {} of {} steps; first in sequence {}, step {}, token {}: expected {:.6g}, got {:.6g}\n",
       d.wrong_steps, d.steps, d.sequence, d.step, d.token, d.expected, d.got);
-  if (d.step > 0)
-    page += fmt::format("note         steps 0 … {} agree: look at what changes at step {}\n", d.step - 1, d.step);
+  if (d.step > 0) page += fmt::format("note         all before step {} agree: look at what changes there\n", d.step);
   if (!d.fix.empty()) page += fmt::format("fix          {}\n", d.fix);
   return page;
 }

@@ -173,9 +173,9 @@ ProbeAnswers read_probes(const std::filesystem::path& folder, const CaseOverride
       result.unanswered.push_back(name);
       continue;
     }
-    AttentionCase given = read_case(read_arrays(path), name, overrides);
-    AttentionAnswer answer = read_answer(read_arrays(beside), given);
-    result.observations.push_back({std::move(given), std::move(answer)});
+    ArrayMap arrays = read_arrays(path);
+    arrays.merge(read_arrays(beside));
+    result.observations.push_back(read_observation(arrays, name, overrides));
   }
   require(!result.observations.empty(), kWhere, "{}: expected answers, <name>.out.npz, beside {} probes, got none",
           folder.string(), paths.size());

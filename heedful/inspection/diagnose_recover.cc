@@ -13,16 +13,16 @@ constexpr double kWorstCondition = 1e3;
 class LeastSquares {
  public:
   LeastSquares(const Tensor<double, 4>& v, Index b, Index g)
-      : Tk_(v.extent(2)), E_(v.extent(3)), q_({Tk_, E_}), r_({Tk_, Tk_}) {
+      : keys_(v.extent(2)), width_(v.extent(3)), q_({keys_, width_}), r_({keys_, keys_}) {
     double largest = 0, smallest = HUGE_VAL;
-    for (Index j = 0; j < Tk_; ++j) {
-      for (Index e = 0; e < E_; ++e) q_(j, e) = v(b, g, j, e);
+    for (Index j = 0; j < keys_; ++j) {
+      for (Index e = 0; e < width_; ++e) q_(j, e) = v(b, g, j, e);
       for (Index earlier = 0; earlier < j; ++earlier) {
         r_(earlier, j) = dot(earlier, &q_(j, 0));
-        for (Index e = 0; e < E_; ++e) q_(j, e) -= r_(earlier, j) * q_(earlier, e);
+        for (Index e = 0; e < width_; ++e) q_(j, e) -= r_(earlier, j) * q_(earlier, e);
       }
       r_(j, j) = std::sqrt(dot(j, &q_(j, 0)));
-      for (Index e = 0; e < E_; ++e) q_(j, e) /= r_(j, j);
+      for (Index e = 0; e < width_; ++e) q_(j, e) /= r_(j, j);
       largest = std::max(largest, r_(j, j));
       smallest = std::min(smallest, r_(j, j));
     }
@@ -34,9 +34,9 @@ class LeastSquares {
   double inverse_size() const { return inverse_size_; }
 
   void solve(double* weights, const double* out) const {
-    for (Index j = Tk_ - 1; j >= 0; --j) {
+    for (Index j = keys_ - 1; j >= 0; --j) {
       weights[j] = dot(j, out);
-      for (Index later = j + 1; later < Tk_; ++later) weights[j] -= r_(j, later) * weights[later];
+      for (Index later = j + 1; later < keys_; ++later) weights[j] -= r_(j, later) * weights[later];
       weights[j] /= r_(j, j);
     }
   }
@@ -44,11 +44,11 @@ class LeastSquares {
  private:
   double dot(Index row, const double* other) const {
     double sum = 0;
-    for (Index e = 0; e < E_; ++e) sum += q_(row, e) * other[e];
+    for (Index e = 0; e < width_; ++e) sum += q_(row, e) * other[e];
     return sum;
   }
 
-  Index Tk_, E_;
+  Index keys_, width_;
   Tensor<double, 2> q_, r_;  // columns of Q as rows
   double condition_ = 0, inverse_size_ = 0;
 };
@@ -101,7 +101,7 @@ std::string describe_weights(const Walk& correct, const AttentionAnswer& answer)
     least = std::min(least, sum);
     most = std::max(most, sum);
   }
-  return fmt::format("weights {}: rows sum to {:.4g} … {:.4g}, hidden keys hold up to {:.2g}, {} negative",
+  return fmt::format("{}: rows sum to {:.4g} … {:.4g}, hidden keys hold up to {:.2g}, {} negative",
                      is_given(answer.weights) ? "as answered" : "recovered from the output", least, most,
                      hidden > recovered->error ? hidden : 0.0, negative);
 }

@@ -63,11 +63,11 @@ std::string list(std::span<const std::string> names, std::size_t most) {
   return result;
 }
 
-std::string headline(const Diagnosis& d) {
+std::string headline(const Diagnosis& d, DataType type) {
   switch (d.verdict) {
     case Verdict::correct:
-      return fmt::format("correct on this data: no number is further than {} σ of rounding away",
-                         number(d.correct.residual));
+      return fmt::format("correct on this data: no number is further than {} σ of {} rounding away",
+                         number(d.correct.residual), name(type));
     case Verdict::fault:
       return d.findings.front().text();
     case Verdict::one_of:
@@ -85,12 +85,12 @@ std::string headline(const Diagnosis& d) {
   fail("diagnose", "no such verdict");
 }
 
-void add_findings(std::string& page, const Diagnosis& d) {
+void add_findings(std::string& page, const Diagnosis& d, DataType type) {
   for (const std::string& fault : d.findings.front().faults) add(page, "", diagnosis::find_fault(fault).mistake);
   if (d.findings.size() == 1) {
     add(page, "evidence",
-        fmt::format("residual {} σ under this hypothesis (up to {} is rounding); next best {} {} σ; correct {} σ",
-                    number(d.findings.front().residual), kFits, d.next.text(), number(d.next.residual),
+        fmt::format("residual {} σ under this hypothesis (up to {} is {} rounding); next best {} {} σ; correct {} σ",
+                    number(d.findings.front().residual), kFits, name(type), d.next.text(), number(d.next.residual),
                     number(d.correct.residual)));
     return;
   }
@@ -125,7 +125,7 @@ std::string describe_weights(const Diagnosis& d, std::span<const Observation> ob
       const diagnosis::Recipe recipe = diagnosis::correct_recipe(observation.given.declared);
       const std::string text =
           diagnosis::describe_weights(diagnosis::walk(observation.given, recipe), observation.answer);
-      if (!text.empty()) return observation.given.name + ": " + text;
+      if (!text.empty()) return fmt::format("{}, {}", observation.given.name, text);
     }
   }
   return {};
@@ -175,7 +175,8 @@ void add_not_excluded(std::string& page, const Diagnosis& d, const AttentionCase
                   d.excluded.size() + d.not_excluded.size(), d.not_excluded.size()));
   const RotaryLayout layout = given.declared.rotary ? given.declared.rotary->layout : RotaryLayout::half_split;
   for (const TellingProbe& probe : telling_probes(d.not_excluded, given.declared.type, layout)) {
-    add(page, probe.probe.empty() ? "  (none)" : "  " + probe.probe, list(probe.faults, 6));
+    add(page, "",
+        fmt::format("{}: {}", probe.probe.empty() ? "none in this type" : probe.probe, list(probe.faults, 6)));
   }
 }
 
@@ -192,16 +193,17 @@ nlohmann::json place_json(const Location& place) {
 }  // namespace
 
 std::string diagnosis_text(const Diagnosis& d, std::span<const Observation> observations) {
+  const DataType type = observations.front().given.declared.type;
   std::string page;
-  add(page, "verdict", headline(d));
+  add(page, "verdict", headline(d, type));
   if (d.is_correct()) {
     add_not_excluded(page, d, observations.front().given);
   } else {
-    if (!d.findings.empty()) add_findings(page, d);
+    if (!d.findings.empty()) add_findings(page, d, type);
     if (d.findings.empty()) {
       add(page, "evidence",
-          fmt::format("residual {} σ under correct; nearest fault {} {} σ (up to {} is rounding)",
-                      number(d.correct.residual), d.next.text(), number(d.next.residual), kFits));
+          fmt::format("residual {} σ under correct; nearest fault {} {} σ (up to {} is {} rounding)",
+                      number(d.correct.residual), d.next.text(), number(d.next.residual), kFits, name(type)));
     }
     add_places(page, d);
     const std::string weights = describe_weights(d, observations);

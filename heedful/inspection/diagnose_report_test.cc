@@ -46,7 +46,7 @@ TEST(DiagnoseReport, FitsOneScreenAndSaysWhatMatters) {
 TEST(DiagnoseReport, ReadsTheRowSumsOffTheOutput) {
   const std::vector<Observation> observations = observe({"mask_after_softmax"});
   const std::string page = diagnosis_text(diagnose(Context(2), observations), observations);
-  EXPECT_THAT(page, HasSubstr("weights recovered from the output: rows sum to 0."));
+  EXPECT_THAT(page, HasSubstr("recovered from the output: rows sum to 0."));
 }
 
 TEST(DiagnoseReport, JsonHoldsEveryField) {

@@ -130,7 +130,7 @@ class Shrinker {
     for (Tensor<double, 4> AttentionCase::* array :
          {&AttentionCase::q, &AttentionCase::k, &AttentionCase::v, &AttentionCase::dout, &AttentionCase::bias}) {
       const bool all_rounded = try_change(is_given(best_.*array), [&](AttentionCase& c) {
-        for (double& x : c.*array) x = std::nearbyint(x);
+        for (double& x : c.*array) x = std::nearbyint(x) + 0.0;  // no −0
       });
       if ((best_.*array).size() > 64) continue;
       for (Index at = 0; at < (best_.*array).size(); ++at) {
@@ -139,7 +139,7 @@ class Shrinker {
         };
         const double now = (best_.*array).data()[at];
         if (!std::isfinite(now) || now == 0 || put(0) || now == 1 || put(1) || all_rounded) continue;
-        put(std::nearbyint(now));
+        put(std::nearbyint(now) + 0.0);
       }
     }
   }

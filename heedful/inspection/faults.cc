@@ -37,13 +37,13 @@ std::string_view name(Group group) {
   fail("diagnose", "no such group");
 }
 
-Fault::Fault(std::string_view fault_name, Group fault_group, std::uint32_t fault_touches, void (*spoil)(Recipe&),
+Fault::Fault(std::string_view fault_name, Group fault_group, Touches fault_touches, void (*spoil)(Recipe&),
              std::string_view what, std::string_view how_told, std::string_view how_fixed,
              bool (*where)(const AttentionCase&))
     : Fault(fault_name, fault_group, fault_touches, std::vector<Variant>{{"", spoil}}, what, how_told, how_fixed,
             where) {}
 
-Fault::Fault(std::string_view fault_name, Group fault_group, std::uint32_t fault_touches, std::vector<Variant> forms,
+Fault::Fault(std::string_view fault_name, Group fault_group, Touches fault_touches, std::vector<Variant> forms,
              std::string_view what, std::string_view how_told, std::string_view how_fixed,
              bool (*where)(const AttentionCase&))
     : name(fault_name),

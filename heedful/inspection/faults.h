@@ -34,37 +34,36 @@ enum class Group {
 std::string_view name(Group group);
 
 // What a fault touches. Two faults that touch the same cannot be had at once.
-enum Touches : std::uint32_t {
-  kScale = 1u << 0,
-  kHeadMap = 1u << 1,
-  kQueries = 1u << 2,
-  kKeys = 1u << 3,
-  kValues = 1u << 4,
-  kPosition = 1u << 5,
-  kCausal = 1u << 6,
-  kWindow = 1u << 7,
-  kPadding = 1u << 8,
-  kKeep = 1u << 9,
-  kRotation = 1u << 10,
-  kScores = 1u << 11,
-  kCap = 1u << 12,
-  kBias = 1u << 13,
-  kHide = 1u << 14,
-  kNormalize = 1u << 15,
-  kMix = 1u << 16,
-  kMerge = 1u << 17,
-  kEmptyRow = 1u << 18,
-  kDocuments = 1u << 19,
-  kLogSumExp = 1u << 20,
-  kRecompute = 1u << 21,  // from here on: the backward pass
-  kValueGradient = 1u << 22,
-  kRowSum = 1u << 23,
-  kScoreGradient = 1u << 24,
-  kQueryGradient = 1u << 25,
-  kKeyGradient = 1u << 26,
-  kGather = 1u << 27,
-  kUnrotate = 1u << 28,
-};
+using Touches = std::uint32_t;
+inline constexpr Touches kScale = 1u << 0;
+inline constexpr Touches kHeadMap = 1u << 1;
+inline constexpr Touches kQueries = 1u << 2;
+inline constexpr Touches kKeys = 1u << 3;
+inline constexpr Touches kValues = 1u << 4;
+inline constexpr Touches kPosition = 1u << 5;
+inline constexpr Touches kCausal = 1u << 6;
+inline constexpr Touches kWindow = 1u << 7;
+inline constexpr Touches kPadding = 1u << 8;
+inline constexpr Touches kKeep = 1u << 9;
+inline constexpr Touches kRotation = 1u << 10;
+inline constexpr Touches kScores = 1u << 11;
+inline constexpr Touches kCap = 1u << 12;
+inline constexpr Touches kBias = 1u << 13;
+inline constexpr Touches kHide = 1u << 14;
+inline constexpr Touches kNormalize = 1u << 15;
+inline constexpr Touches kMix = 1u << 16;
+inline constexpr Touches kMerge = 1u << 17;
+inline constexpr Touches kEmptyRow = 1u << 18;
+inline constexpr Touches kDocuments = 1u << 19;
+inline constexpr Touches kLogSumExp = 1u << 20;
+inline constexpr Touches kRecompute = 1u << 21;  // from here on: the backward pass
+inline constexpr Touches kValueGradient = 1u << 22;
+inline constexpr Touches kRowSum = 1u << 23;
+inline constexpr Touches kScoreGradient = 1u << 24;
+inline constexpr Touches kQueryGradient = 1u << 25;
+inline constexpr Touches kKeyGradient = 1u << 26;
+inline constexpr Touches kGather = 1u << 27;
+inline constexpr Touches kUnrotate = 1u << 28;
 
 using Spoil = std::function<void(Recipe&)>;
 
@@ -78,17 +77,17 @@ struct Variant {
 struct Fault {
   std::string_view name;
   Group group;
-  std::uint32_t touches;
+  Touches touches;
   std::string_view mistake;  // what the code does
   std::string_view tell;     // what gives it away
   std::string_view fix;      // one sentence
   std::vector<Variant> variants;
   bool (*applies)(const AttentionCase&) = nullptr;  // where not, the mistake cannot give an answer of the right shape
 
-  Fault(std::string_view fault_name, Group fault_group, std::uint32_t fault_touches, void (*spoil)(Recipe&),
+  Fault(std::string_view fault_name, Group fault_group, Touches fault_touches, void (*spoil)(Recipe&),
         std::string_view what, std::string_view how_told, std::string_view how_fixed,
         bool (*where)(const AttentionCase&) = nullptr);
-  Fault(std::string_view fault_name, Group fault_group, std::uint32_t fault_touches, std::vector<Variant> forms,
+  Fault(std::string_view fault_name, Group fault_group, Touches fault_touches, std::vector<Variant> forms,
         std::string_view what, std::string_view how_told, std::string_view how_fixed,
         bool (*where)(const AttentionCase&) = nullptr);
 
