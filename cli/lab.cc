@@ -15,6 +15,7 @@
 #include "heedful/report/html.h"
 #include "heedful/report/json.h"
 #include "heedful/report/text.h"
+#include "heedful/training/corpus.h"
 
 namespace heedful::cli {
 namespace {
@@ -47,9 +48,10 @@ std::vector<Report> run_all(const LabFlags& flags, const std::vector<const Exper
   double total = 0, before = 0, current = 0;
   for (const auto* experiment : chosen) total += estimated_seconds(*experiment, flags.options.full);
   const Context context(flags.threads);
-  ProgressLine line("lab", "%");
+  constexpr Index kParts = 10000;
+  ProgressLine line("lab", "");
   const Lab lab(context, flags.options, [&](double share, std::string_view what) {
-    line.show(static_cast<Index>(100 * (before + share * current) / total), 100, what);
+    line.show(static_cast<Index>(kParts * (before + share * current) / total), kParts, what);
   });
   std::vector<Report> reports;
   for (const auto* experiment : chosen) {
@@ -67,8 +69,14 @@ int run(const LabFlags& flags) {
   if (chosen.empty()) {
     for (const Experiment& experiment : experiments()) chosen.push_back(&experiment);
   }
+  // What cannot be read or written is better known before the work.
+  if (!flags.options.corpus.empty()) {
+    CorpusOptions corpus;
+    corpus.file = flags.options.corpus;
+    read_corpus(corpus);
+  }
   for (const std::string& path : {flags.json, flags.html}) {
-    if (!path.empty()) write_file(path, "");  // a path that cannot be written is better known before the work
+    if (!path.empty()) write_file(path, "");
   }
   const std::vector<Report> reports = run_all(flags, chosen);
   bool failed = false;

@@ -45,9 +45,11 @@ void ProgressLine::show(Index done, Index total, std::string_view detail) {
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   const double rate = elapsed > 0 ? static_cast<double>(done - first_) / elapsed : 0;
   const double share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1;
-  std::string line = fmt::format("{} [{}] {}/{} {}", label_, bar(share), done, total, unit_);
+  std::string line = fmt::format("{} [{}] ", label_, bar(share));
+  line += unit_.empty() ? fmt::format("{:.1f} %", 100 * share) : fmt::format("{}/{} {}", done, total, unit_);
   if (rate > 0) {
-    line += fmt::format(", {:.0f} {}/s, {} left", rate, unit_, duration(static_cast<double>(total - done) / rate));
+    if (!unit_.empty()) line += fmt::format(", {:.0f} {}/s", rate, unit_);
+    line += fmt::format(", {} left", duration(static_cast<double>(total - done) / rate));
   }
   if (!detail.empty()) line += fmt::format(", {}", detail);
   std::fputs((terminal_ ? "\r" + line + "\x1b[K" : line + "\n").c_str(), stderr);

@@ -17,7 +17,8 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Shows done/total, the rate and the time left, followed by `detail`. Cheap enough to call every step.
+  // Shows done/total and the rate, or where no unit was named the percentage; then the time left, followed by
+  // `detail`. Cheap enough to call every step.
   void show(Index done, Index total, std::string_view detail = {});
 
  private:

@@ -26,7 +26,8 @@ foreach(folder ${folders})
 endforeach()
 
 # The program's tests run the program.
-target_compile_definitions(cli_test PRIVATE HEEDFUL_PROGRAM="$<TARGET_FILE:heedful_program>")
+target_compile_definitions(cli_test PRIVATE HEEDFUL_PROGRAM="$<TARGET_FILE:heedful_program>"
+                                            HEEDFUL_SCREENSHOT="${CMAKE_BINARY_DIR}/lab.png")
 add_dependencies(cli_test heedful_program)
 
 # A sanitized library would need a sanitized consumer.

@@ -19,6 +19,13 @@ double mean_loss(const RunResult& result) {
   return mean(result.losses.y);
 }
 
+// An effect below one answer in twenty is none to speak of.
+constexpr double kNegligible = 0.05;
+
+double smallest(const std::vector<double>& values) {
+  return *std::ranges::min_element(values);
+}
+
 struct Variant {
   const char* name;
   void (*change)(TrainOptions&);
@@ -55,7 +62,7 @@ void measure_variants(Report& report, const Lab& lab) {
   }
   const auto results = train_all(lab, runs, {0, 0.5}, "one piece removed at a time");
   Table table{fmt::format("copy, L = 6, {} seeds × {} steps: mean [95 % interval]", seeds, steps),
-              {"variant", "final loss", "per token", "per answer", "article, one seed × 1500"},
+              {"variant", "final loss", "per token", "per answer", "worst", "all right", "article, one seed × 1500"},
               {}};
   CurveFigure figure{"one piece removed: training loss, mean over seeds", "step", "nats a token", false, true, {}};
   const auto full = collect(part(results, 0, seeds), answers);
@@ -65,7 +72,8 @@ void measure_variants(Report& report, const Lab& lab) {
     const auto sequence = collect(mine, answers);
     table.rows.push_back({name, mean_text(collect(mine, final_loss), 4),
                           mean_text(collect(mine, [](const RunResult& r) { return r.accuracy.token; })),
-                          mean_text(sequence), kVariants[i].article});
+                          mean_text(sequence), fmt::format("{:.3f}", smallest(sequence)),
+                          fmt::format("{} of {}", std::ranges::count(sequence, 1.0), seeds), kVariants[i].article});
     figure.curves.push_back(mean_curve(name, mine));
     if (i == 0) continue;
     const double lost = mean(full) - mean(sequence);
@@ -74,10 +82,10 @@ void measure_variants(Report& report, const Lab& lab) {
       report.claims.push_back(
           claim_positive({"no position: whole answers lost", "article, §three ablations"}, lost, interval, ""));
     } else {
-      report.claims.push_back(claim_consistent(
+      report.claims.push_back(claim_negligible(
           {name + " on two blocks of head width 8: no answers lost (the article's null, from one seed)",
            "article, §three ablations", false},
-          0, lost, interval));
+          kNegligible, lost, interval));
     }
   }
   report.tables.push_back(std::move(table));
@@ -104,7 +112,11 @@ void measure_depth(Report& report, const Lab& lab) {
                           seeds, steps),
               {"blocks", "pre-norm", "post-norm", "post − pre, 95 % interval"},
               {}};
+  CurveFigure figure{"by depth: training loss, mean over seeds", "step", "nats a token", false, true, {}};
   for (std::size_t i = 0; i < depths.size(); ++i) {
+    figure.curves.push_back(mean_curve(fmt::format("{} blocks, pre-norm", depths[i]), part(results, 2 * i, seeds)));
+    figure.curves.push_back(
+        mean_curve(fmt::format("{} blocks, post-norm", depths[i]), part(results, 2 * i + 1, seeds)));
     const auto pre = collect(part(results, 2 * i, seeds), mean_loss),
                post = collect(part(results, 2 * i + 1, seeds), mean_loss);
     const Interval interval = difference_interval(post, pre);
@@ -118,6 +130,7 @@ void measure_depth(Report& report, const Lab& lab) {
     }
   }
   report.tables.push_back(std::move(table));
+  report.curves.push_back(std::move(figure));
 }
 
 }  // namespace

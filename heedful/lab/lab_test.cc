@@ -28,25 +28,6 @@ INSTANTIATE_TEST_SUITE_P(Lab, Deterministic,
                          testing::Values("attention", "masks", "heads", "positions", "parameters", "exercises"));
 INSTANTIATE_TEST_SUITE_P(SlowLab, Deterministic, testing::Values("gradients"));
 
-// What also trains or measures time: what must hold holds, the rest is judged and may go either way.
-class Measured : public testing::TestWithParam<const char*> {};
-
-TEST_P(Measured, WhatMustHoldHolds) {
-  const Context context(2);
-  const Report report = run_experiment(find_experiment(GetParam()), Lab(context));
-  EXPECT_FALSE(report.claims.empty());
-  for (const Claim& claim : report.claims) {
-    EXPECT_FALSE(claim.failed()) << claim.statement.text << ": " << claim.measured;
-  }
-  for (const Table& table : report.tables) {
-    for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.columns.size()) << table.title;
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(SlowLab, Measured,
-                         testing::Values("scaling", "quadratic", "cache", "tasks", "ablations", "order", "map",
-                                         "intervention", "traps", "text"));
-
 TEST(Lab, ThreadsChangeNoFigure) {
   const auto text = [](int threads) {
     const Context context(threads);

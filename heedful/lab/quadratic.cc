@@ -136,6 +136,10 @@ void run_quadratic(Report& report, const Lab& lab) {
   constexpr Index kLong = 32768;
   report.claims.push_back(claim_equal({"bytes of one head's matrix at T = 32,768 in 16 bits (2 GiB)", source},
                                       Index{1} << 31, kLong * kLong * 2));
+  constexpr Index kLength = 2048;
+  report.claims.push_back(claim_printed(
+      {"T = 2048: the matrix over queries, keys and values together (32 MiB over 3 in 64 bits)", source}, "10.7",
+      static_cast<double>(kLength * kLength) / static_cast<double>(3 * kLength * kWidth)));
   if (!lab.full()) report.notes.emplace_back("Quick: T up to 2048; --full goes to 8192.");
 }
 

@@ -74,4 +74,11 @@ Claim claim_positive(Statement statement, double effect, const Interval& interva
   return {std::move(statement), fmt::format("above 0{}", unit), with_interval(effect, interval), verdict};
 }
 
+Claim claim_negligible(Statement statement, double margin, double effect, const Interval& interval) {
+  Verdict verdict = interval.contains(0) ? Verdict::not_detectable : Verdict::differs;
+  if (-margin <= interval.low && interval.high <= margin) verdict = Verdict::holds;
+  return {std::move(statement), fmt::format("0, give or take {:.4g}", margin), with_interval(effect, interval),
+          verdict};
+}
+
 }  // namespace heedful

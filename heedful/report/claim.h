@@ -37,6 +37,10 @@ Claim claim_consistent(Statement statement, double expected, double mean, const 
 // lies below, and cannot be told where 0 lies inside. `unit` follows the number.
 Claim claim_positive(Statement statement, double effect, const Interval& interval, std::string_view unit);
 
+// No effect to speak of: holds where the whole interval lies within ±margin, differs where it leaves out 0, and cannot
+// be told where it holds 0 and more than the margin.
+Claim claim_negligible(Statement statement, double margin, double effect, const Interval& interval);
+
 }  // namespace heedful
 
 #endif  // HEEDFUL_REPORT_CLAIM_H_

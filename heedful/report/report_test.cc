@@ -45,6 +45,14 @@ TEST(Claim, AnEffectIsToldFromNoneByItsInterval) {
   EXPECT_EQ(claim_positive({"x", ""}, kNan, {kNan, kNan}, "").verdict, Verdict::differs);
 }
 
+TEST(Claim, NoEffectIsToldFromTooCoarseAMeasurement) {
+  EXPECT_EQ(claim_negligible({"x", ""}, 0.1, 0, {-0.1, 0.1}).verdict, Verdict::holds);
+  EXPECT_EQ(claim_negligible({"x", ""}, 0.1, 0.05, {0.01, 0.09}).verdict, Verdict::holds);
+  EXPECT_EQ(claim_negligible({"x", ""}, 0.1, 0, {-0.2, 0.2}).verdict, Verdict::not_detectable);
+  EXPECT_EQ(claim_negligible({"x", ""}, 0.1, 0.2, {0.05, 0.35}).verdict, Verdict::differs);
+  EXPECT_EQ(claim_negligible({"x", ""}, 0.1, kNan, {kNan, kNan}).verdict, Verdict::differs);
+}
+
 Report wide_report() {
   Report report{.name = "wide", .title = std::string(70, 't') + " " + std::string(70, 'u')};
   report.claims.push_back(claim_that({std::string(300, 'c'), "Σ source"}, true, std::string(120, 'e'), "measured"));

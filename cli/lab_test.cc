@@ -1,0 +1,98 @@
+// The lab, as a person would run it.
+#include <set>
+#include <sstream>
+
+#include "cli/run_program.h"
+#include "heedful/lab/lab.h"
+#include "heedful/report/html.h"
+#include "heedful/report/test_browser.h"
+
+namespace heedful::cli {
+namespace {
+
+using LabProgram = ProgramTest;
+
+TEST_F(LabProgram, ListsEveryExperimentOnALine) {
+  const Outcome list = run("lab --list");
+  EXPECT_EQ(list.exit_code, 0);
+  EXPECT_EQ(std::ranges::count(list.out, '\n'), std::ssize(experiments()));
+  for (const Experiment& experiment : experiments()) {
+    EXPECT_NE(list.out.find(experiment.name), std::string::npos) << experiment.name;
+    EXPECT_NE(list.out.find(experiment.title), std::string::npos) << experiment.name;
+  }
+}
+
+TEST_F(LabProgram, RunsTheNamedOnesAndWritesWhatItMeasured) {
+  const Outcome outcome = run("lab masks exercises --json lab.json --html lab.html");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("0 differ (0 of them must hold)"), std::string::npos) << outcome.out;
+  const auto json = nlohmann::json::parse(text("lab.json"))["experiments"];
+  ASSERT_EQ(json.size(), 2U);
+  EXPECT_EQ(json[0]["name"], "masks");
+  EXPECT_EQ(json[0]["file"], "heedful/lab/masks.cc");
+  for (const auto& experiment : json) {
+    EXPECT_GT(experiment["claims"].size(), 3U);
+    for (const auto& claim : experiment["claims"]) {
+      for (const char* key : {"claim", "source", "verdict", "expected", "measured", "must_hold"}) {
+        EXPECT_TRUE(claim.contains(key)) << key;
+      }
+      EXPECT_EQ(claim["verdict"], "holds") << claim;
+    }
+  }
+  const std::string page = text("lab.html");
+  for (const char* part : {"<section id=\"masks\">", "<section id=\"exercises\">", "quick, seed 0"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  }
+  EXPECT_EQ(outcome.err.find("built without npm") == std::string::npos, page_has_curves());
+}
+
+TEST_F(LabProgram, RefusesBeforeItWorks) {
+  expect_refused("lab nothing", "expected one of attention");
+  expect_refused("lab --seed -1", "--seed");
+  expect_refused("lab masks --threads 0", "threads");
+  expect_refused("lab --json no/such/folder.json", "no/such/folder.json");
+  expect_refused("lab --html no/such/folder.html", "no/such/folder.html");
+  expect_refused("lab --corpus missing.txt", "missing.txt");
+  write("empty.txt", "");
+  expect_refused("lab text --corpus empty.txt", "empty.txt");
+}
+
+// Exit code 0: every claim that must hold does.
+TEST_F(LabProgram, SlowTheWholeLabHoldsAndItsPageOpens) {
+  const Outcome outcome = run("lab --json lab.json --html lab.html");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.out;
+  std::set<std::string> names;
+  std::size_t maps = 0, curves = 0;
+  const auto json = nlohmann::json::parse(text("lab.json"))["experiments"];
+  for (const auto& experiment : json) {
+    names.insert(experiment["name"]);
+    EXPECT_FALSE(experiment["claims"].empty()) << experiment["name"];
+    maps += experiment["maps"].size();
+    curves += experiment["curves"].size();
+    for (const auto& table : experiment["tables"]) {
+      for (const auto& row : table["rows"]) EXPECT_EQ(row.size(), table["columns"].size()) << table["title"];
+    }
+  }
+  for (const Experiment& experiment : experiments()) EXPECT_TRUE(names.contains(std::string(experiment.name)));
+  const std::string page = text("lab.html");
+  EXPECT_LT(page.size(), std::size_t{2} << 20);
+  for (const std::string& name : names) {
+    EXPECT_NE(page.find(fmt::format("<section id=\"{}\">", name)), std::string::npos) << name;
+  }
+  EXPECT_GE(maps, 1U);
+  EXPECT_GE(curves, 6U);
+
+  if (!Browser::installed()) GTEST_SKIP() << "the page was not opened: chromium is not installed";
+  const Browser browser;
+  const std::string seen = browser.visit(page, R"(
+const count = (what) => document.querySelectorAll(what).length;
+return [count('section') + ' sections', count('[data-map] canvas') + ' maps', count('[data-curve] canvas') + ' curves',
+        (document.documentElement.scrollWidth <= innerWidth) + ' fits'];)");
+  const std::size_t drawn = page_has_curves() ? curves : 0;
+  EXPECT_EQ(seen, fmt::format("{} sections | {} maps | {} curves | true fits | 0 errors", names.size(), maps, drawn));
+  const auto picture = browser.screenshot(page, 390, 4000);
+  std::filesystem::copy_file(picture, HEEDFUL_SCREENSHOT, std::filesystem::copy_options::overwrite_existing);
+}
+
+}  // namespace
+}  // namespace heedful::cli
