@@ -149,12 +149,19 @@ void add_diagnose(CLI::App& app, int& exit_code) {
       "--declared", flags->declared,
       "what was meant: causal=none|square|top_left|bottom_right, scale=default|X, softcap=X, window=W,\n"
       "padding=right|left, rope=half|interleaved|none, rope_base=X, rope_width=R, heads=H, kv_heads=G,\n"
-      "empty=zero|nan|mean");
-  command->add_option("--dtype", flags->dtype, "the type it computes in: f64, f32, bf16 or f16");
+      "layout=bhtd|bthd, empty=zero|nan|mean");
+  command->add_option("--dtype", flags->dtype,
+                      "the type it computes in, f64, f32, bf16 or f16; otherwise the coarsest of q, k, v and out");
   command->add_option("--emit-probes", flags->emit, "write designed inputs into this folder");
   command->add_option("--command", flags->command,
                       "run this on every probe; IN.npz and OUT.npz in it stand for files");
-  command->add_option("--features", flags->features, "what the probes may use, or all")->capture_default_str();
+  command
+      ->add_option(
+          "--features", flags->features,
+          "what the probes may use: causal, padding, left_padding, groups, window, offsets, empty_rows, scale,\n"
+          "softcap, bias, mask, documents, rotary, gradients, or all of these; and hidden_nan, NaN behind\n"
+          "the mask")
+      ->capture_default_str();
   command->add_option("--alignment", flags->alignment, "of causal probes with Tq ≠ Tk")->capture_default_str();
   command->add_option("--rope", flags->rope, "layout of rotary probes")->capture_default_str();
   command->add_option("--seed", flags->seed, "of the probes")->capture_default_str();
@@ -165,7 +172,14 @@ void add_diagnose(CLI::App& app, int& exit_code) {
   command->add_flag("--tutorial", flags->tutorial, "nine traps as exercises, answered on stdin");
   command->add_flag("--json", flags->json, "the verdict as JSON");
   command->footer(
-      "Example: heedful diagnose --emit-probes probes && python3 answer_them.py && heedful diagnose probes");
+      "A case holds arrays q [B, H, Tq, D], k [B, G, Tk, D], v [B, G, Tk, E], the output out [B, H, Tq, E], and what "
+      "was\n"
+      "meant: causal (1 top_left, 2 bottom_right), key_lengths, mask (true = may look), window, … "
+      "(docs/diagnosis.md).\n"
+      "Exit code: 0 correct, 1 a fault or unknown, 2 bad input.\n\n"
+      "Examples: heedful diagnose --emit-probes probes && python3 answer_them.py && heedful diagnose probes\n"
+      "          heedful diagnose --command 'python3 my_attention.py IN.npz OUT.npz'\n"
+      "          heedful diagnose case.npz --declared causal=top_left --dtype bf16");
   command->callback([flags, &exit_code] { exit_code = run(*flags); });
 }
 

@@ -44,16 +44,19 @@ ProgramUnderTest::~ProgramUnderTest() {
 AttentionAnswer ProgramUnderTest::answer(const AttentionCase& given) const {
   const std::filesystem::path input = folder_ / (given.name + ".npz"), output = folder_ / (given.name + ".out.npz");
   write_npz(input, case_arrays(given));
-  std::string line = command_;
+  // Its output must not mix with the verdict. The line break ends a comment in it.
+  std::string line = "(" + command_ + "\n) </dev/null 1>&2";
   replace(line, kOutput, quoted(output));
   replace(line, kInput, quoted(input));
   const int status = std::system(line.c_str());
-  require(status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0, "diagnose",
-          "command: expected exit code 0 on probe '{}', got {}", given.name,
-          status != -1 && WIFEXITED(status) ? WEXITSTATUS(status) : status);
+  require(status != -1, "diagnose", "command: no shell could be started");
+  require(!WIFSIGNALED(status), "diagnose", "command: expected exit code 0 on probe '{}', got signal {}", given.name,
+          WTERMSIG(status));
+  require(WEXITSTATUS(status) == 0, "diagnose", "command: expected exit code 0 on probe '{}', got {}", given.name,
+          WEXITSTATUS(status));
   require(std::filesystem::exists(output), "diagnose", "command: expected it to write {}, got no file for probe '{}'",
           kOutput, given.name);
-  return read_answer(read_npz(output), given);
+  return read_answer(read_npz(output), given, {});
 }
 
 }  // namespace heedful::cli

@@ -110,6 +110,13 @@ void hint_at_precision(Diagnosis& d, const Evidence& evidence) {
   }
 }
 
+// An output without a single finite number says that something broke, not what: many a fault would do.
+bool is_without_numbers(const Evidence& evidence) {
+  return std::ranges::none_of(evidence.observations(), [](const Observation& observation) {
+    return std::ranges::any_of(observation.answer.out, [](double x) { return std::isfinite(x); });
+  });
+}
+
 void list_exclusions(Diagnosis& d, const std::vector<Finding>& singles, double correct) {
   for (const Finding& finding : singles) {
     (is_like(finding, correct) ? d.not_excluded : d.excluded).push_back(finding.faults.front());
@@ -134,6 +141,13 @@ bool find_dropout(Diagnosis& d, const Evidence& evidence) {
   return true;
 }
 
+// Faults of the forward pass that its rounding hides may still show in the gradients.
+std::vector<Hypothesis> hidden_forward_faults(const Evidence& evidence) {
+  std::vector<Hypothesis> hidden = diagnosis::single_hypotheses(evidence, false);
+  std::erase_if(hidden, [&](Hypothesis& hypothesis) { return !(evidence.forward(hypothesis, kFits) <= kFits); });
+  return hidden;
+}
+
 // Weighs single faults, then pairs, of one side of the computation.
 void judge(Diagnosis& d, const Context& context, const Evidence& evidence, const DiagnoseOptions& options,
            bool is_backward) {
@@ -142,6 +156,10 @@ void judge(Diagnosis& d, const Context& context, const Evidence& evidence, const
   Hypothesis none;
   const Finding correct = none.finding(residual(evidence, none, HUGE_VAL));
   d.correct.residual = std::max(d.correct.residual, correct.residual);
+  if (!is_backward && correct.residual > kFits && is_without_numbers(evidence)) {
+    d.notes.push_back("out holds no finite number, which many mistakes would do: find the first step that makes one");
+    return;
+  }
   const std::vector<Finding> weighed = weigh(context, evidence, singles, residual, kHopeless);
   decide(d, weighed, correct, Verdict::fault, Verdict::one_of);
   d.residuals.insert(d.residuals.end(), weighed.begin(), weighed.end());
@@ -149,6 +167,14 @@ void judge(Diagnosis& d, const Context& context, const Evidence& evidence, const
   doubt_if_chance_would_do(d, evidence, is_backward, singles.size());
   if (!d.findings.empty()) return;
   if (!is_backward && find_dropout(d, evidence)) return;
+  if (is_backward) {
+    const Finding next = d.next;
+    const std::vector<Hypothesis> hidden = hidden_forward_faults(evidence);
+    decide(d, weigh(context, evidence, hidden, backward, kHopeless), correct, Verdict::fault, Verdict::one_of);
+    doubt_if_chance_would_do(d, evidence, is_backward, hidden.size());
+    if (!d.findings.empty()) return;
+    d.next = next;
+  }
   if (!options.pairs) return;
 
   constexpr double kMostPairWork = 1 << 22;

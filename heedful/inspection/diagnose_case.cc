@@ -131,7 +131,8 @@ void check_case(const AttentionCase& given) {
   }
   check_shape<double, 4>(given.k, "k", {given.B(), given.G(), given.Tk(), given.D()});
   check_shape<double, 4>(given.v, "v", {given.B(), given.G(), given.Tk(), given.E()});
-  require(given.H() % given.G() == 0, kWhere, "heads: expected H a multiple of G, got H = {}, G = {}", given.H(),
+  require(given.H() % given.G() == 0, kWhere,
+          "heads: expected H a multiple of G, got H = {}, G = {} ([B, T, heads, width] is layout=bthd)", given.H(),
           given.G());
   check_shared_shape(given, given.bias, "bias");
   check_shared_shape(given, given.keep, "mask");

@@ -22,9 +22,12 @@ ProbeOptions all_probes(DataType type, const Hypothesis& truth) {
   options.features = ProbeFeatures::all();
   options.features.hidden_nan = true;
   options.type = type;
-  const bool needs_pairs = std::ranges::any_of(
-      truth.parts, [](const auto& part) { return part.fault->name == "position_half_for_interleaved"; });
-  options.layout = needs_pairs ? RotaryLayout::interleaved : RotaryLayout::half_split;
+  const auto holds = [&](std::string_view name) {
+    return std::ranges::any_of(truth.parts, [&](const auto& part) { return part.fault->name == name; });
+  };
+  // Some mistakes are right under the usual declaration.
+  if (holds("position_half_for_interleaved")) options.layout = RotaryLayout::interleaved;
+  if (holds("causal_bottom_right")) options.alignment = Alignment::top_left;
   return options;
 }
 
@@ -63,7 +66,7 @@ Outcome judge(const Diagnosis& d, const std::vector<std::string>& truth) {
 }
 
 ConfusionRow row_of(const Context& context, DataType type, const Hypothesis& truth) {
-  ConfusionRow row{names_of(truth), type, Outcome::looks_correct, {}, {}, 0};
+  ConfusionRow row{names_of(truth), truth.finding(0).text(), type, Outcome::looks_correct, {}, {}, 0};
   const std::vector<Observation> observations = observe(type, truth);
   if (observations.empty()) return row;
   DiagnoseOptions options;
@@ -89,8 +92,7 @@ class Stopwatch {
 };
 
 std::string row_text(const ConfusionRow& row) {
-  std::string text =
-      fmt::format("| {} | {} | {} | {} |", fmt::join(row.truth, " + "), name(row.type), name(row.outcome), row.said);
+  std::string text = fmt::format("| {} | {} | {} | {} |", row.text, name(row.type), name(row.outcome), row.said);
   const std::size_t most = std::min<std::size_t>(row.fitting.size(), 4);
   std::vector<std::string> others(row.fitting.begin(), row.fitting.begin() + static_cast<std::ptrdiff_t>(most));
   if (row.fitting.size() > most) others.push_back(fmt::format("{} more", row.fitting.size() - most));
@@ -131,7 +133,9 @@ Confusion confuse_singles(const Context& context, const std::vector<DataType>& t
   for (const DataType type : types) {
     for (const Fault& fault : diagnosis::catalogue()) {
       if (fault.name == "empty_row_zero") continue;  // no fault where 0 is what was declared, as on every probe
-      confusion.rows.push_back(row_of(context, type, {{{&fault, 0}}, {}}));
+      for (std::size_t form = 0; form < fault.variants.size(); ++form) {
+        confusion.rows.push_back(row_of(context, type, {{{&fault, form}}, {}}));
+      }
     }
   }
   confusion.seconds = watch.seconds();

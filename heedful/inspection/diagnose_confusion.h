@@ -26,6 +26,7 @@ std::string_view name(Outcome outcome);
 
 struct ConfusionRow {
   std::vector<std::string> truth;  // one fault or two
+  std::string text;                // and their forms
   DataType type = DataType::f32;
   Outcome outcome = Outcome::unknown;
   std::string said;                  // the best finding, or the verdict
@@ -40,7 +41,7 @@ struct Confusion {
   std::array<std::size_t, kOutcomes> count(DataType type) const;
 };
 
-// All faults in each type.
+// All forms of all faults in each type.
 Confusion confuse_singles(const Context& context, const std::vector<DataType>& types);
 
 // Every `stride`-th pair of forward faults that can be had at once, from `first` on.

@@ -41,6 +41,7 @@ constexpr std::array<Choice<Alignment>, 4> kAlignments{{{"square", Alignment::sq
 constexpr std::array<Choice<EmptyRowValue>, 3> kEmptyRows{
     {{"zero", EmptyRowValue::zero}, {"nan", EmptyRowValue::nan}, {"mean", EmptyRowValue::mean}}};
 constexpr std::array<Choice<bool>, 2> kSides{{{"right", false}, {"left", true}}};
+constexpr std::array<Choice<bool>, 2> kAxes{{{"bhtd", false}, {"bthd", true}}};
 constexpr std::array<Choice<RotaryLayout>, 2> kLayouts{
     {{"half", RotaryLayout::half_split}, {"interleaved", RotaryLayout::interleaved}}};
 
@@ -64,7 +65,7 @@ DeclaredRotary& rotary_of(DeclaredAttention& declared, std::string_view key) {
 }
 
 using Setter = void (*)(DeclaredAttention&, std::string_view text);
-constexpr std::array<Choice<Setter>, 11> kSetters{
+constexpr std::array<Choice<Setter>, 12> kSetters{
     {{"causal", set_causal},
      {"scale",
       [](DeclaredAttention& d, std::string_view text) {
@@ -83,7 +84,8 @@ constexpr std::array<Choice<Setter>, 11> kSetters{
         rotary_of(d, "rope_width").width = number<Index>("rope_width", text);
       }},
      {"heads", [](DeclaredAttention&, std::string_view) {}},
-     {"kv_heads", [](DeclaredAttention&, std::string_view) {}}}};
+     {"kv_heads", [](DeclaredAttention&, std::string_view) {}},
+     {"layout", [](DeclaredAttention&, std::string_view) {}}}};
 
 }  // namespace
 
@@ -98,6 +100,7 @@ Declarations::Declarations(std::string_view text) {
     choose("key", key, kSetters);
     if (key == "heads") heads_ = number<Index>(key, value);
     if (key == "kv_heads") kv_heads_ = number<Index>(key, value);
+    if (key == "layout") tokens_first_ = choose(key, value, kAxes);
     entries_.emplace_back(key, value);
   }
 }

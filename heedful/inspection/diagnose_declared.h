@@ -25,11 +25,13 @@ class Declarations {
 
   std::optional<Index> heads() const { return heads_; }
   std::optional<Index> kv_heads() const { return kv_heads_; }
+  bool tokens_first() const { return tokens_first_; }  // layout=bthd: four axes are [B, T, heads, width]
   void apply(DeclaredAttention& declared) const;
 
  private:
   std::vector<std::pair<std::string, std::string>> entries_;
   std::optional<Index> heads_, kv_heads_;
+  bool tokens_first_ = false;
 };
 
 // f64, f32, bf16 or f16.

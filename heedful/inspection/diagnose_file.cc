@@ -66,9 +66,14 @@ std::vector<Index> numbers(const ArrayMap& arrays, std::string_view name) {
   return array == nullptr ? std::vector<Index>{} : to_vector<Index>(*array, name);
 }
 
-// [B, heads, T, width] from itself, from [T, width], or from [B, T, heads · width] where `heads` says how to cut it.
-Tensor<double, 4> heads_first(const Array& array, std::string_view name, std::optional<Index> heads) {
-  if (array.shape.size() == 4) return to_tensor<double, 4>(array, name);
+// [B, heads, T, width] from itself, from [B, T, heads, width] where tokens come first, from [T, width], or from
+// [B, T, heads · width] where `heads` says how to cut it.
+Tensor<double, 4> heads_first(Array array, std::string_view name, std::optional<Index> heads, bool tokens_first) {
+  if (array.shape.size() == 4 && !tokens_first) return to_tensor<double, 4>(array, name);
+  if (array.shape.size() == 4) {
+    heads = array.shape[2];
+    array.shape = {array.shape[0], array.shape[1], array.shape[2] * array.shape[3]};
+  }
   require(array.shape.size() == 2 || array.shape.size() == 3, kWhere,
           "{}: expected [B, heads, T, width], [B, T, heads · width] or [T, width], got {}", name, array.shape_text());
   const bool has_batch = array.shape.size() == 3;
@@ -90,15 +95,22 @@ Tensor<double, 4> heads_first(const Array& array, std::string_view name, std::op
   return result;
 }
 
-// [B|1, H|1, Tq, Tk] from itself, [B|1, Tq, Tk] or [Tq, Tk].
+// [B|1, H|1, Tq, Tk] from itself, [B|1, Tq, Tk] or [Tq, Tk]; Tq may be 1 for what all queries share.
 template <class T>
-Tensor<T, 4> shared(const Array& array, std::string_view name) {
+Tensor<T, 4> shared(const Array& array, std::string_view name, Index Tq) {
   Array widened = array;
   require(2 <= array.shape.size() && array.shape.size() <= 4, kWhere,
           "{}: expected [B|1, H|1, Tq, Tk], [B|1, Tq, Tk] or [Tq, Tk], got {}", name, array.shape_text());
   if (widened.shape.size() == 3) widened.shape.insert(widened.shape.begin() + 1, 1);
   while (widened.shape.size() < 4) widened.shape.insert(widened.shape.begin(), 1);
-  return to_tensor<T, 4>(widened, name);
+  const Tensor<T, 4> given = to_tensor<T, 4>(widened, name);
+  if (given.extent(2) != 1) return given.copy();
+  Tensor<T, 4> result({given.extent(0), given.extent(1), Tq, given.extent(3)});
+  auto row = result.begin();
+  for (Index at = 0; at < given.size(); at += given.extent(3)) {
+    for (Index i = 0; i < Tq; ++i) row = std::copy_n(given.data() + at, given.extent(3), row);
+  }
+  return result;
 }
 
 DataType type_of(const ArrayMap& arrays, const CaseOverrides& overrides) {
@@ -113,6 +125,10 @@ DataType type_of(const ArrayMap& arrays, const CaseOverrides& overrides) {
   for (const std::string_view name : {"q", "k", "v", "out"}) {
     const Array* array = find(arrays, name);
     if (array == nullptr) continue;
+    const bool is_known = array->type == DataType::f64 || array->type == DataType::f32 ||
+                          array->type == DataType::f16 || array->type == DataType::bf16;
+    require(is_known, kWhere, "{}: expected f64, f32, bf16 or f16, or --dtype, got {}", name,
+            heedful::name(array->type));
     if (diagnosis::rounding_of(array->type).bits < diagnosis::rounding_of(coarsest).bits) coarsest = array->type;
   }
   return coarsest;
@@ -198,18 +214,19 @@ AttentionCase read_case(const ArrayMap& arrays, std::string_view name, const Cas
   given.name = name;
   const Array &q = at(arrays, "q"), &k = at(arrays, "k"), &v = at(arrays, "v");
   std::optional<Index> heads = declarations.heads(), kv_heads = declarations.kv_heads();
-  given.q = heads_first(q, "q", heads);
+  const bool tokens_first = declarations.tokens_first();
+  given.q = heads_first(q, "q", heads, tokens_first);
   if (!kv_heads && heads && k.shape.size() == 3 && given.D() > 0) kv_heads = k.shape.back() / given.D();
-  given.k = heads_first(k, "k", kv_heads);
-  given.v = heads_first(v, "v", kv_heads);
-  if (const Array* dout = find(arrays, "dout")) given.dout = heads_first(*dout, "dout", heads);
-  if (const Array* bias = find(arrays, "bias")) given.bias = shared<double>(*bias, "bias");
+  given.k = heads_first(k, "k", kv_heads, tokens_first);
+  given.v = heads_first(v, "v", kv_heads, tokens_first);
+  if (const Array* dout = find(arrays, "dout")) given.dout = heads_first(*dout, "dout", heads, tokens_first);
+  if (const Array* bias = find(arrays, "bias")) given.bias = shared<double>(*bias, "bias", given.Tq());
   if (const Array* mask = find(arrays, "mask")) {
     require(mask->type != DataType::f32 && mask->type != DataType::f64 && mask->type != DataType::f16 &&
                 mask->type != DataType::bf16,
             kWhere, "mask: expected booleans, true = may look, got {}; name an additive mask bias",
             heedful::name(mask->type));
-    given.keep = shared<bool>(*mask, "mask");
+    given.keep = shared<bool>(*mask, "mask", given.Tq());
   }
   DeclaredAttention& declared = given.declared;
   declared.type = type_of(arrays, overrides);
@@ -227,11 +244,12 @@ AttentionCase read_case(const ArrayMap& arrays, std::string_view name, const Cas
   return given;
 }
 
-AttentionAnswer read_answer(const ArrayMap& arrays, const AttentionCase& given) {
+AttentionAnswer read_answer(const ArrayMap& arrays, const AttentionCase& given, const CaseOverrides& overrides) {
+  const bool tokens_first = Declarations(overrides.declared).tokens_first();
   AttentionAnswer answer;
   const auto read = [&](std::string_view name, Index heads) {
     const Array* array = find(arrays, name);
-    return array == nullptr ? Tensor<double, 4>() : heads_first(*array, name, heads);
+    return array == nullptr ? Tensor<double, 4>() : heads_first(*array, name, heads, tokens_first);
   };
   at(arrays, "out");
   answer.out = read("out", given.H());
@@ -244,9 +262,17 @@ AttentionAnswer read_answer(const ArrayMap& arrays, const AttentionCase& given) 
   return answer;
 }
 
+void add_answer(ArrayMap& arrays, ArrayMap answer) {
+  at(answer, "out");
+  for (const std::string_view name : kOutputs) {
+    const auto found = answer.find(name);
+    if (found != answer.end()) arrays.insert_or_assign(std::string(name), std::move(found->second));
+  }
+}
+
 Observation read_observation(const ArrayMap& arrays, std::string_view name, const CaseOverrides& overrides) {
   Observation observation{read_case(arrays, name, overrides), {}};
-  observation.answer = read_answer(arrays, observation.given);
+  observation.answer = read_answer(arrays, observation.given, overrides);
   return observation;
 }
 

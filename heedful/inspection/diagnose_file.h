@@ -1,8 +1,9 @@
 // Cases and answers as files: .npz or .safetensors, one named array each.
 //
-//     q [B, H, Tq, D]   k [B, G, Tk, D]   v [B, G, Tk, E]        or [B, T, heads · width] with heads=, or [T, width]
+//     q [B, H, Tq, D]   k [B, G, Tk, D]   v [B, G, Tk, E]        or [B, T, heads · width] with heads=, or [T, width],
+//                                                                or [B, T, heads, width] with layout=bthd
 //     out [B, H, Tq, E]                                          in the case itself, or beside a probe
-//     mask, bias [B|1, H|1, Tq, Tk], [B, Tq, Tk] or [Tq, Tk]     mask: booleans, true = may look
+//     mask, bias [B|1, H|1, Tq|1, Tk], [B, Tq, Tk] or [Tq, Tk]   mask: booleans, true = may look
 //     key_lengths [B]   query_offsets [B]   query_documents [B, Tq]   key_documents [B, Tk]
 //     query_positions [B|1, Tq], key_positions [B|1, Tk], or positions for both: q and k come before the rotation
 //     weights [B, H, Tq, Tk]   lse [B, H, Tq]   dout with dq, dk, dv
@@ -32,7 +33,10 @@ ArrayMap read_arrays(const std::filesystem::path& path);  // .npz or .safetensor
 
 Observation read_observation(const ArrayMap& arrays, std::string_view name, const CaseOverrides& overrides);
 AttentionCase read_case(const ArrayMap& arrays, std::string_view name, const CaseOverrides& overrides);
-AttentionAnswer read_answer(const ArrayMap& arrays, const AttentionCase& given);
+AttentionAnswer read_answer(const ArrayMap& arrays, const AttentionCase& given, const CaseOverrides& overrides);
+
+// Puts the outputs of `answer`, which may hold other arrays too, into the case they belong to.
+void add_answer(ArrayMap& arrays, ArrayMap answer);
 
 }  // namespace heedful
 

@@ -101,6 +101,50 @@ TEST(DiagnoseFile, SplitsThreeAxesIntoHeads) {
   EXPECT_THAT(error_of(arrays), HasSubstr("heads="));
 }
 
+TEST(DiagnoseFile, SwapsTokensAndHeadsWhereTokensComeFirst) {
+  ArrayMap arrays = small_case();
+  arrays.at("q") = floats<4>({1, 3, 2, 4});
+  arrays.at("k") = floats<4>({1, 5, 1, 4});
+  arrays.at("v") = floats<4>({1, 5, 1, 2});
+  arrays.at("out") = floats<4>({1, 3, 2, 2});
+  CaseOverrides tokens_first;
+  tokens_first.declared = "layout=bthd";
+  const Observation o = read_observation(arrays, "test", tokens_first);
+  ASSERT_EQ(o.given.q.extents(), (Extents<4>{1, 2, 3, 4}));
+  EXPECT_EQ(o.given.q(0, 1, 2, 3), 0.25 * (1 + 3 + 4 * (1 + 2 * 2)));
+  EXPECT_EQ(o.answer.out(0, 1, 2, 0), 0.25 * (1 + 0 + 2 * (1 + 2 * 2)));
+}
+
+TEST(DiagnoseFile, AMaskOfOneRowIsForAllQueries) {
+  ArrayMap arrays = small_case();
+  Tensor<bool, 4> mask({1, 1, 1, 5});
+  for (Index j = 0; j < 5; ++j) mask(0, 0, 0, j) = j < 3;
+  arrays.emplace("mask", to_array(mask));
+  const AttentionCase given = read_observation(arrays, "test", {}).given;
+  ASSERT_EQ(given.keep.extents(), (Extents<4>{1, 1, 3, 5}));
+  for (Index i = 0; i < 3; ++i) {
+    for (Index j = 0; j < 5; ++j) EXPECT_EQ(given.keep(0, 0, i, j), j < 3);
+  }
+}
+
+// What was computed in f32 from f64 inputs, or the other way round, holds no more than f32 can.
+TEST(DiagnoseFile, TheTypeIsTheCoarsestOfInputsAndOutput) {
+  ArrayMap arrays = small_case();
+  Tensor<double, 4> wide({1, 2, 3, 2});
+  arrays.at("out") = to_array(wide);
+  EXPECT_EQ(read_observation(arrays, "test", {}).given.declared.type, DataType::f32);
+  arrays.at("out") = small_case().at("out");
+  Tensor<double, 4> q({1, 2, 3, 4});
+  arrays.at("q") = to_array(q);
+  EXPECT_EQ(read_observation(arrays, "test", {}).given.declared.type, DataType::f32);
+  arrays.at("k") = whole({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  arrays.at("k").shape = {1, 1, 5, 4};
+  EXPECT_THAT(error_of(arrays), HasSubstr("k: expected f64, f32, bf16 or f16, or --dtype, got i64"));
+  CaseOverrides single;
+  single.type = DataType::f32;
+  EXPECT_EQ(error_of(arrays, single), "no error");
+}
+
 TEST(DiagnoseFile, DeclarationsWinOverTheFile) {
   ArrayMap arrays = small_case();
   arrays.emplace("causal", whole({1}));

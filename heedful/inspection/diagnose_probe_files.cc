@@ -173,9 +173,13 @@ ProbeAnswers read_probes(const std::filesystem::path& folder, const CaseOverride
       result.unanswered.push_back(name);
       continue;
     }
-    ArrayMap arrays = read_arrays(path);
-    arrays.merge(read_arrays(beside));
-    result.observations.push_back(read_observation(arrays, name, overrides));
+    try {
+      ArrayMap arrays = read_arrays(path);
+      add_answer(arrays, read_arrays(beside));
+      result.observations.push_back(read_observation(arrays, name, overrides));
+    } catch (const Error& error) {
+      fail(name, "{}", error.what());
+    }
   }
   require(!result.observations.empty(), kWhere, "{}: expected answers, <name>.out.npz, beside {} probes, got none",
           folder.string(), paths.size());

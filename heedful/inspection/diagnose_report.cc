@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "heedful/inspection/diagnose_recover.h"
 #include "heedful/inspection/diagnose_tell.h"
@@ -43,6 +44,16 @@ std::string number(double value) {
   return std::isinf(value) ? (value > 0 ? "∞" : "−∞") : fmt::format("{:.3g}", value);
 }
 
+// Two numbers with as many digits as it takes to tell them apart.
+std::string expected_and_got(double expected, double got, std::string_view format) {
+  int digits = 3;
+  const auto text = [&](double value) {
+    return std::isfinite(value) ? fmt::format("{:.{}g}", value, digits) : number(value);
+  };
+  while (digits < std::numeric_limits<double>::max_digits10 && text(expected) == text(got)) ++digits;
+  return fmt::format(fmt::runtime(format), fmt::arg("expected", text(expected)), fmt::arg("got", text(got)));
+}
+
 // "0–3, 5"
 std::string ranges(const std::vector<Index>& indices) {
   std::string result;
@@ -56,10 +67,13 @@ std::string ranges(const std::vector<Index>& indices) {
   return result;
 }
 
-std::string list(std::span<const std::string> names, std::size_t most) {
-  std::string result;
-  for (std::size_t at = 0; at < std::min(most, names.size()); ++at) result += (at > 0 ? ", " : "") + names[at];
-  if (names.size() > most) result += fmt::format(" and {} more", names.size() - most);
+// "probe: a, b and 3 more", as much as one line holds.
+std::string list(std::string_view probe, std::span<const std::string> names) {
+  constexpr std::size_t kRoom = kWidth - kLabel - std::string_view(" and 100 more").size();
+  std::string result = fmt::format("{}: {}", probe, names.front());
+  std::size_t at = 1;
+  for (; at < names.size() && result.size() + 2 + names[at].size() <= kRoom; ++at) result += ", " + names[at];
+  if (at < names.size()) result += fmt::format(" and {} more", names.size() - at);
   return result;
 }
 
@@ -108,10 +122,10 @@ void add_places(std::string& page, const Diagnosis& d) {
   for (std::size_t at = 0; at < std::min(d.locations.size(), kMostPlaces); ++at) {
     const Location& place = d.locations[at];
     add(page, at == 0 ? "where" : "",
-        fmt::format(
-            "{}: {} wrong in {} of {} numbers, first at [{}]: expected {}, got {}; batches {}; heads {}; rows {}",
-            place.which, place.array, place.wrong, place.total, fmt::join(place.first, ", "), number(place.expected),
-            number(place.got), ranges(place.batches), ranges(place.heads), ranges(place.rows)));
+        fmt::format("{}: {} wrong in {} of {} numbers, first at [{}]: {}; batches {}; heads {}; rows {}", place.which,
+                    place.array, place.wrong, place.total, fmt::join(place.first, ", "),
+                    expected_and_got(place.expected, place.got, "expected {expected}, got {got}"),
+                    ranges(place.batches), ranges(place.heads), ranges(place.rows)));
   }
   if (d.locations.size() > kMostPlaces) {
     add(page, "", fmt::format("and {} more arrays", d.locations.size() - kMostPlaces));
@@ -160,8 +174,8 @@ void add_counterexample(std::string& page, const Counterexample& small) {
   if (c.q.size() + c.k.size() + c.v.size() <= kMostShown) {
     text += fmt::format(": q {} k {} v {}", matrix(c.q), matrix(c.k), matrix(c.v));
   }
-  text += fmt::format(" gives {}[{}] = {}, not {}", small.place.array, fmt::join(small.place.first, ", "),
-                      number(small.place.got), number(small.place.expected));
+  text += fmt::format(" gives {}[{}] = {}", small.place.array, fmt::join(small.place.first, ", "),
+                      expected_and_got(small.place.expected, small.place.got, "{got}, not {expected}"));
   add(page, "smallest", text);
 }
 
@@ -175,8 +189,7 @@ void add_not_excluded(std::string& page, const Diagnosis& d, const AttentionCase
                   d.excluded.size() + d.not_excluded.size(), d.not_excluded.size()));
   const RotaryLayout layout = given.declared.rotary ? given.declared.rotary->layout : RotaryLayout::half_split;
   for (const TellingProbe& probe : telling_probes(d.not_excluded, given.declared.type, layout)) {
-    add(page, "",
-        fmt::format("{}: {}", probe.probe.empty() ? "none in this type" : probe.probe, list(probe.faults, 6)));
+    add(page, "", list(probe.probe.empty() ? "none in this type" : probe.probe, probe.faults));
   }
 }
 
@@ -202,8 +215,11 @@ std::string diagnosis_text(const Diagnosis& d, std::span<const Observation> obse
     if (!d.findings.empty()) add_findings(page, d, type);
     if (d.findings.empty()) {
       add(page, "evidence",
-          fmt::format("residual {} σ under correct; nearest fault {} {} σ (up to {} is {} rounding)",
-                      number(d.correct.residual), d.next.text(), number(d.next.residual), kFits, name(type)));
+          fmt::format("residual {} σ under correct (up to {} is {} rounding){}", number(d.correct.residual), kFits,
+                      name(type),
+                      d.next.faults.empty()
+                          ? ""
+                          : fmt::format("; nearest fault {} {} σ", d.next.text(), number(d.next.residual))));
     }
     add_places(page, d);
     const std::string weights = describe_weights(d, observations);

@@ -149,7 +149,7 @@ void normalize(Walk& w) {
         for (Index j = 0; j < w.Tk; ++j) {
           if (w.excluded(b, h, i, j)) continue;
           largest = std::max(largest, w.scores(b, h, i, j));
-          empty = false;
+          empty = empty && w.scores(b, h, i, j) == -kInfinity;
         }
         if (empty) {
           w.fill_empty_row(b, h, i);

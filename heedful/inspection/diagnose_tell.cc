@@ -40,6 +40,12 @@ std::vector<TellingProbe> telling_probes(std::span<const std::string> faults, Da
   options.features.hidden_nan = true;
   std::vector<AttentionCase> probes = standard_probes(options);
   std::ranges::stable_partition(probes, [](const AttentionCase& probe) { return probe.name != "hidden_nan"; });
+  options.alignment = Alignment::top_left;
+  for (AttentionCase& probe : standard_probes(options)) {
+    if (probe.name != "grouped") continue;
+    probe.name += ", top_left";
+    probes.push_back(std::move(probe));
+  }
   options.layout = layout == RotaryLayout::interleaved ? RotaryLayout::half_split : RotaryLayout::interleaved;
   for (AttentionCase& probe : standard_probes(options)) {
     if (probe.name != "rotary") continue;

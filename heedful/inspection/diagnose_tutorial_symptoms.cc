@@ -96,11 +96,12 @@ std::string column_sums(std::uint64_t seed, Trap trap) {
 
 std::string largest_weight(std::uint64_t seed, Trap trap) {
   const Tensor<double, 4> weights = attend(attention_case(seed, 2, 32, 64), trap).weights;
+  const Index rows = weights.size() / 32;
   double sum = 0;
-  for (Index row = 0; row < weights.size() / 32; ++row) {
+  for (Index row = 0; row < rows; ++row) {
     sum += *std::max_element(weights.data() + row * 32, weights.data() + row * 32 + 32);
   }
-  return fmt::format("{:.3f}", sum / static_cast<double>(weights.size() / 32));
+  return fmt::format("{:.3f}", sum / static_cast<double>(rows));
 }
 
 // Sequence 1 holds four real keys. Its real rows alone, against the same rows in the batch.

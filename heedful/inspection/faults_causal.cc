@@ -37,6 +37,22 @@ void bottom_right(Recipe& r) {
   r.position = [](const Walk& w, Index, Index i) { return i + w.Tk - w.Tq; };
 }
 
+// Offsets that the caller gives are used; only the alignment that stands in for them is wrong.
+template <void (*kMisalign)(Recipe&)>
+void but_offsets(Recipe& r) {
+  const auto right = r.position;
+  kMisalign(r);
+  r.position = [right, wrong = r.position](const Walk& w, Index b, Index i) {
+    return w.given.declared.alignment == Alignment::offsets ? right(w, b, i) : wrong(w, b, i);
+  };
+}
+
+// Where this alignment is what was asked for, using it is no mistake.
+template <Alignment kAlignment>
+bool is_not_asked_for(const AttentionCase& given) {
+  return given.declared.alignment != kAlignment;
+}
+
 // With padding: the last query is put on the sequence's last real key.
 void aligned_to_length(Recipe& r) {
   r.position = [right = r.position](const Walk& w, Index b, Index i) {
@@ -107,9 +123,15 @@ std::vector<Fault> causal_faults() {
        "key j acts on row j − 1", "Use j ≤ p(i), not j ≤ p(i) + 1."},
       {"causal_reversed", causal, kCausal, reversed, "a query sees the future and not the past",
        "row 0 sees all keys", "Use j ≤ p(i): the lower triangle."},
-      {"causal_top_left", causal, kPosition, top_left, "query 0 is put on key 0 though the keys hold a past",
-       "right where Tq = Tk; a single query sees key 0 only", "Put query i at i + Tk − Tq, or at its cache offset."},
-      {"causal_bottom_right", causal, kPosition, bottom_right,
+      {"causal_top_left", causal, kPosition,
+       std::vector<Variant>{
+           {"", top_left}, {"given offsets are right", but_offsets<top_left>, is_not_asked_for<Alignment::top_left>}},
+       "query 0 is put on key 0 though the keys hold a past", "right where Tq = Tk; a single query sees key 0 only",
+       "Put query i at i + Tk − Tq, or at its cache offset."},
+      {"causal_bottom_right", causal, kPosition,
+       std::vector<Variant>{
+           {"", bottom_right},
+           {"given offsets are right", but_offsets<bottom_right>, is_not_asked_for<Alignment::bottom_right>}},
        "the last query is put on the last key though it is not there", "right where Tq = Tk; early rows see too much",
        "Put query i at position i."},
       {"causal_aligned_to_length", causal, kPosition, aligned_to_length,
@@ -118,7 +140,7 @@ std::vector<Fault> causal_faults() {
       {"causal_offset_of_first_sequence", causal, kPosition, first_sequence_offset,
        "every sequence uses the cache offset of sequence 0", "batch 0 is right", "Index the offsets by batch."},
       {"causal_unasked", causal, kCausal, added_unasked, "a causal mask is applied though none was asked for",
-       "the last row is right", "Leave the causal mask off."},
+       "the last row is right", "Leave the causal mask off, or declare it: causal=top_left or bottom_right."},
   };
 }
 

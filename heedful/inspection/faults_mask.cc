@@ -129,6 +129,24 @@ void softcap_after_mask(Recipe& r) {
   };
 }
 
+// The bias comes last, so that it is neither capped nor masked.
+void softcap_between_mask_and_bias(Recipe& r) {
+  r.hide = [](Walk& w) {
+    const double softcap = w.given.declared.softcap;
+    for (Index b = 0; b < w.B; ++b) {
+      for (Index h = 0; h < w.H; ++h) {
+        for (Index i = 0; i < w.Tq; ++i) {
+          for (Index j = 0; j < w.Tk; ++j) {
+            w.excluded(b, h, i, j) = softcap <= 0 && !w.visible(b, h, i, j);
+            if (softcap <= 0 || w.visible(b, h, i, j)) continue;
+            w.scores(b, h, i, j) = (is_given(w.given.bias) ? w.bias(b, h, i, j) : 0) - softcap;
+          }
+        }
+      }
+    }
+  };
+}
+
 void softcap_ignored(Recipe& r) {
   r.cap = [](Walk& w) { w.capped = w.scores.copy(); };
 }
@@ -218,7 +236,8 @@ std::vector<Fault> mask_faults() {
        "every sequence uses the mask of sequence 0", "batch 0 is right", "Index the mask by batch."},
       {"mask_documents_ignored", mask, kDocuments, documents_ignored, "packed documents attend to each other",
        "the first document is right", "Hide keys of another document."},
-      {"softcap_after_mask", mask, kCap | kBias | kHide, softcap_after_mask,
+      {"softcap_after_mask", mask, kCap | kBias | kHide,
+       std::vector<Variant>{{"", softcap_after_mask}, {"the bias last", softcap_between_mask_and_bias}},
        "the softcap comes after the mask and lifts −∞ to −softcap", "hidden keys keep weight",
        "Cap first, then mask."},
       {"softcap_ignored", mask, kCap, softcap_ignored, "no softcap is applied", "large scores are too large",

@@ -26,6 +26,22 @@ void scores_in(Recipe& r) {
   };
 }
 
+// What overflows before the scale would have shrunk it is infinite.
+template <DataType kType>
+void products_in(Recipe& r) {
+  r.score = [score = r.score](Walk& w) {
+    score(w);
+    if (w.type.bits <= rounding_of(kType).bits) return;
+    const double scale = w.recipe.scale(w);
+    for (Index at = 0; at < w.scores.size(); ++at) {
+      double product = w.scores.data()[at] / scale, error = w.score_error.data()[at] / std::abs(scale);
+      coarsen(product, error, rounding_of(kType));
+      w.scores.data()[at] = product * scale;
+      w.score_error.data()[at] = error * std::abs(scale);
+    }
+  };
+}
+
 template <DataType kType>
 void weights_in(Recipe& r) {
   r.normalize = [softmax = r.normalize](Walk& w) {
@@ -94,7 +110,11 @@ std::vector<Fault> numeric_faults() {
   const std::string_view wide = "Keep scores, weights and sums in f32 and round once, at the end.";
   const std::string_view empty = "Give rows that see nothing one policy, the same in every path.";
   return {
-      {"numerics_scores_rounded", numerics, kScores, halves(scores_in<DataType::f16>, scores_in<DataType::bf16>),
+      {"numerics_scores_rounded", numerics, kScores,
+       std::vector<Variant>{{"f16", scores_in<DataType::f16>},
+                            {"bf16", scores_in<DataType::bf16>},
+                            {"f16, before the scale", products_in<DataType::f16>},
+                            {"bf16, before the scale", products_in<DataType::bf16>}},
        "scores are rounded to half precision", "error of the half type's size, growing with the scores", wide},
       {"numerics_weights_rounded", numerics, kNormalize,
        halves(weights_in<DataType::f16>, weights_in<DataType::bf16>), "weights are rounded to half precision",
