@@ -77,6 +77,18 @@ std::string list(std::string_view probe, std::span<const std::string> names) {
   return result;
 }
 
+// "a, which alone fits": of several findings only the best may be within rounding, the others merely near.
+std::string headline_of_several(const Diagnosis& d, std::string_view kind) {
+  const auto fit =
+      std::ranges::count_if(d.findings, [](const Finding& finding) { return finding.residual <= kFits; });
+  if (d.findings.size() == 1) return fmt::format("perhaps {}", d.findings.front().text());
+  if (fit == 1) {
+    return fmt::format("most likely {}: it alone fits, but {} {} not 100 times worse", d.findings.front().text(),
+                       d.findings.size() - 1, d.findings.size() == 2 ? "other is" : "others are");
+  }
+  return fmt::format("one of {} {} that this data cannot tell apart", d.findings.size(), kind);
+}
+
 std::string headline(const Diagnosis& d, DataType type) {
   switch (d.verdict) {
     case Verdict::correct:
@@ -85,14 +97,11 @@ std::string headline(const Diagnosis& d, DataType type) {
     case Verdict::fault:
       return d.findings.front().text();
     case Verdict::one_of:
-      return d.findings.size() == 1 ? "perhaps " + d.findings.front().text()
-                                    : fmt::format("one of {} that this data cannot tell apart", d.findings.size());
+      return headline_of_several(d, "faults");
     case Verdict::two_faults:
       return "two faults: " + d.findings.front().text();
     case Verdict::one_pair_of:
-      return d.findings.size() == 1
-                 ? "perhaps two faults: " + d.findings.front().text()
-                 : fmt::format("two faults, one of {} pairs that this data cannot tell apart", d.findings.size());
+      return "two faults: " + headline_of_several(d, "pairs");
     case Verdict::unknown:
       return "unknown: wrong, and nothing in the catalogue explains it";
   }
@@ -112,7 +121,7 @@ void add_findings(std::string& page, const Diagnosis& d, DataType type) {
     const Finding& finding = d.findings[at];
     add(page, at == 0 ? "candidates" : "",
         fmt::format("{} {} σ{}", finding.text(), number(finding.residual),
-                    finding.residual <= kFits ? "" : ", does not fit but is too near to rule out"));
+                    finding.residual <= kFits ? "" : ", too near to rule out"));
   }
   if (d.findings.size() > kMostListed) add(page, "", fmt::format("and {} more", d.findings.size() - kMostListed));
 }
