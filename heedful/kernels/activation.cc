@@ -1,173 +1,244 @@
 #include "heedful/kernels/activation.h"
 
-#include <cmath>
 #include <numbers>
 
+#include "heedful/kernels/dense_rows.h"
 #include "heedful/kernels/rows.h"
+#include "heedful/kernels/simd_targets.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "heedful/kernels/activation.cc"
+#include "hwy/foreach_target.h"  // first: it includes this file once a target
+
+#include "heedful/kernels/normal-inl.h"
+#include "heedful/kernels/row_math-inl.h"
+
+#ifndef HEEDFUL_KERNELS_ACTIVATION_WORK_
+#define HEEDFUL_KERNELS_ACTIVATION_WORK_
 namespace heedful {
-namespace {
 
+// y = act(x)·up or y = act(x), and backward dx and dup; what a pass does not have stays empty.
 template <class T>
-constexpr T kInverseRoot2 = T{1} / std::numbers::sqrt2_v<T>;
-template <class T>
-constexpr T kInverseRoot2Pi = kInverseRoot2<T> * std::numbers::inv_sqrtpi_v<T>;
+struct ActivationWork {
+  Activation kind;
+  Index columns;
+  internal::Rows<const T> x, up, dy;
+  internal::Rows<T> y, dx, dup;
+};
 
-// s = 1/(1 + exp(−x)) and 1 − s, neither by cancellation nor through an overflow.
-template <class T>
-struct Logistic {
-  T value, rest;
-  explicit Logistic(T x) {
-    const T small = std::exp(-std::abs(x));
-    const T near = T{1} / (T{1} + small), far = small * near;
-    value = x < 0 ? far : near;
-    rest = x < 0 ? near : far;
-  }
+}  // namespace heedful
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace heedful {
+namespace HWY_NAMESPACE {
+
+template <class V>
+struct ValueAndSlope {
+  V value, slope;  // act(x), act′(x); a caller that needs one does not pay for the other
 };
 
 struct Relu {
-  template <class T>
-  static T value(T x) {
-    return x < 0 ? T{0} : x;  // a NaN stays one
-  }
-  template <class T>
-  static T slope(T x) {
-    return static_cast<T>(x > 0);  // written as a choice it becomes a branch, guessed wrong every other time
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE ValueAndSlope<V> of(D d, V x) {
+    const V zero = hn::Zero(d);
+    return {hn::IfThenZeroElse(hn::Lt(x, zero), x),  // a NaN stays one
+            hn::IfThenElseZero(hn::Gt(x, zero), hn::Set(d, hn::TFromD<D>{1}))};
   }
 };
 
-// Φ(x) = erfc(−x/√2)/2 keeps its relative accuracy far to the left, where 1 + erf(x/√2) cancels.
 struct Gelu {
-  template <class T>
-  static T value(T x) {
-    return x * (std::erfc(-x * kInverseRoot2<T>) / 2);
-  }
-  template <class T>
-  static T slope(T x) {
-    return std::erfc(-x * kInverseRoot2<T>) / 2 + x * kInverseRoot2Pi<T> * std::exp(-x * x / 2);
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE ValueAndSlope<V> of(D d, V x) {
+    using T = hn::TFromD<D>;
+    constexpr T kInverseRoot2Pi = std::numbers::inv_sqrtpi_v<T> / std::numbers::sqrt2_v<T>;
+    const auto [tail, power] = Normal(d, x);
+    const auto left = hn::Lt(x, hn::Zero(d));
+    const V product = hn::Mul(x, tail);
+    const V probability = hn::IfThenElse(left, tail, hn::Sub(hn::Set(d, T{1}), tail));
+    const V density = hn::Mul(power, hn::Set(d, kInverseRoot2Pi));
+    return {hn::IfThenElse(left, product, hn::Sub(x, product)), hn::Add(probability, hn::Mul(x, density))};
   }
 };
 
-// (1 + tanh(u))/2 = 1/(1 + exp(−2u)), again without cancellation.
+// s = 1/(1 + exp(−x)) and 1 − s, neither by cancellation nor through an overflow.
+template <class V>
+struct LogisticPair {
+  V value, rest;
+};
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE LogisticPair<V> Logistic(D d, V x) {
+  const V one = hn::Set(d, hn::TFromD<D>{1});
+  const V power = ExpFlushed(d, hn::Neg(hn::Abs(x)));
+  const V near = hn::Div(one, hn::Add(one, power)), far = hn::Mul(power, near);
+  const auto left = hn::Lt(x, hn::Zero(d));
+  return {hn::IfThenElse(left, far, near), hn::IfThenElse(left, near, far)};
+}
+
+// (1 + tanh u)/2 = 1/(1 + exp(−2u)), which does not cancel.
 struct GeluTanh {
-  template <class T>
-  static T double_u(T x) {
-    return 4 * kInverseRoot2Pi<T> * x * (1 + static_cast<T>(0.044715) * x * x);
-  }
-  template <class T>
-  static T value(T x) {
-    return x * Logistic(double_u(x)).value;
-  }
-  template <class T>
-  static T slope(T x) {
-    const Logistic<T> s(double_u(x));
-    return s.value + x * s.value * s.rest * (4 * kInverseRoot2Pi<T> * (1 + static_cast<T>(3 * 0.044715) * x * x));
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE ValueAndSlope<V> of(D d, V x) {
+    using T = hn::TFromD<D>;
+    constexpr T kCubic = static_cast<T>(0.044715), kCubicSlope = static_cast<T>(3 * 0.044715);
+    constexpr T kTwiceRoot = 2 * std::numbers::sqrt2_v<T> * std::numbers::inv_sqrtpi_v<T>;  // 2·√(2/π)
+    const V one = hn::Set(d, T{1}), root = hn::Set(d, kTwiceRoot), square = hn::Mul(x, x);
+    const V twice_u = hn::Mul(hn::Mul(root, x), hn::Add(one, hn::Mul(hn::Set(d, kCubic), square)));
+    const V twice_slope = hn::Mul(root, hn::Add(one, hn::Mul(hn::Set(d, kCubicSlope), square)));
+    const auto s = Logistic(d, twice_u);
+    const V value = hn::Mul(x, s.value);
+    return {value, hn::Add(s.value, hn::Mul(hn::Mul(value, s.rest), twice_slope))};
   }
 };
 
 struct Silu {
-  template <class T>
-  static T value(T x) {
-    return x * Logistic(x).value;
-  }
-  template <class T>
-  static T slope(T x) {
-    const Logistic<T> s(x);
-    return s.value + x * s.value * s.rest;
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE ValueAndSlope<V> of(D d, V x) {
+    const auto s = Logistic(d, x);
+    const V value = hn::Mul(x, s.value);
+    return {value, hn::Add(s.value, hn::Mul(value, s.rest))};
   }
 };
 
-template <class Body>
-void with_function(Activation kind, const Body& body) {
-  switch (kind) {
-    case Activation::relu:
-      return body(Relu{});
-    case Activation::gelu:
-      return body(Gelu{});
-    case Activation::gelu_tanh:
-      return body(GeluTanh{});
-    case Activation::silu:
-      return body(Silu{});
+template <class Function, class T>
+HWY_INLINE void Activate(const ActivationWork<T>& work, Index begin, Index end) {
+  const hn::ScalableTag<T> d;
+  for (Index n = begin; n < end; ++n) {
+    const T* x = work.x[n];
+    T* y = work.y[n];
+    if (work.up) {
+      const T* up = work.up[n];
+      EachPart(d, work.columns, [&](auto part) HWY_ATTR {
+        part.store(hn::Mul(Function::of(d, part.load(x)).value, part.load(up)), y);
+      });
+    } else {
+      EachPart(d, work.columns, [&](auto part) HWY_ATTR { part.store(Function::of(d, part.load(x)).value, y); });
+    }
   }
-  fail("activation", "kind: expected relu, gelu, gelu_tanh or silu, got {}", static_cast<int>(kind));
 }
 
-// Calls body(contiguous, function, n) for every row of a shape.
-template <class Body, class... Strides>
-void each_row(const Context& context, const Extents<2>& shape, Activation kind, const Body& body,
-              Strides... strides) {
-  with_function(kind, [&](auto function) {
-    internal::for_rows(context, shape[0], shape[1], [&](Index begin, Index end) {
-      internal::when_contiguous(
-          [&](auto contiguous) {
-            for (Index n = begin; n < end; ++n) body(contiguous, function, n);
-          },
-          strides...);
-    });
-  });
+template <class Function, class T>
+HWY_INLINE void ActivateBackward(const ActivationWork<T>& work, Index begin, Index end) {
+  const hn::ScalableTag<T> d;
+  for (Index n = begin; n < end; ++n) {
+    const T *x = work.x[n], *dy = work.dy[n];
+    T* dx = work.dx[n];
+    if (work.up) {
+      const T* up = work.up[n];
+      T* dup = work.dup[n];
+      EachPart(d, work.columns, [&](auto part) HWY_ATTR {
+        const auto act = Function::of(d, part.load(x));
+        const auto slope = part.load(dy);
+        const auto dgate = hn::Mul(hn::Mul(slope, part.load(up)), act.slope);
+        part.store(hn::Mul(slope, act.value), dup);
+        part.store(dgate, dx);
+      });
+    } else {
+      EachPart(d, work.columns, [&](auto part) HWY_ATTR {
+        part.store(hn::Mul(part.load(dy), Function::of(d, part.load(x)).slope), dx);
+      });
+    }
+  }
+}
+
+template <class T>
+void ActivateRows(const ActivationWork<T>& work, Index begin, Index end) {
+  switch (work.kind) {
+    case Activation::relu:
+      return Activate<Relu>(work, begin, end);
+    case Activation::gelu:
+      return Activate<Gelu>(work, begin, end);
+    case Activation::gelu_tanh:
+      return Activate<GeluTanh>(work, begin, end);
+    case Activation::silu:
+      return Activate<Silu>(work, begin, end);
+  }
+}
+
+template <class T>
+void ActivateRowsBackward(const ActivationWork<T>& work, Index begin, Index end) {
+  switch (work.kind) {
+    case Activation::relu:
+      return ActivateBackward<Relu>(work, begin, end);
+    case Activation::gelu:
+      return ActivateBackward<Gelu>(work, begin, end);
+    case Activation::gelu_tanh:
+      return ActivateBackward<GeluTanh>(work, begin, end);
+    case Activation::silu:
+      return ActivateBackward<Silu>(work, begin, end);
+  }
+}
+
+HEEDFUL_ROW_KERNEL(ActivateRows, ActivationWork)
+HEEDFUL_ROW_KERNEL(ActivateRowsBackward, ActivationWork)
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heedful
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heedful {
+namespace {
+
+HEEDFUL_ROW_KERNEL_CHOICE(activate_rows, ActivateRows, ActivationWork)
+HEEDFUL_ROW_KERNEL_CHOICE(activate_rows_backward, ActivateRowsBackward, ActivationWork)
+
+void require_kind(const char* where, Activation kind) {
+  const int value = static_cast<int>(kind);
+  require(0 <= value && value <= static_cast<int>(Activation::silu), where,
+          "kind: expected relu, gelu, gelu_tanh or silu, got {}", value);
 }
 
 }  // namespace
 
 template <class T>
 void activation_forward(const Context& context, View<T, 2> y, In<T, 2> x, Activation kind) {
+  require_kind("activation_forward", kind);
   internal::require_same_shape("activation_forward", "y", y, x);
-  const auto row = [&](auto contiguous, auto function, Index n) {
-    const auto in = internal::row(contiguous, x, n);
-    const auto out = internal::row(contiguous, y, n);
-    for (Index f = 0; f < x.extent(1); ++f) out[f] = function.value(in[f]);
-  };
-  each_row(context, x.extents(), kind, row, x.stride(1), y.stride(1));
+  const internal::DenseRows<T> out(y);
+  const internal::DenseRows<const T> in(x);
+  const ActivationWork<T> work{kind, x.extent(1), in.rows(), {}, {}, out.rows(), {}, {}};
+  internal::for_rows(context, x.extent(0), x.extent(1), [&](Index b, Index e) { activate_rows(work, b, e); });
 }
 
 template <class T>
 void activation_backward(const Context& context, View<T, 2> dx, In<T, 2> dy, In<T, 2> x, Activation kind) {
+  require_kind("activation_backward", kind);
   internal::require_same_shape("activation_backward", "dx", dx, x);
   internal::require_same_shape("activation_backward", "dy", dy, x);
-  const auto row = [&](auto contiguous, auto function, Index n) {
-    const auto in = internal::row(contiguous, x, n);
-    const auto up = internal::row(contiguous, dy, n);
-    const auto out = internal::row(contiguous, dx, n);
-    for (Index f = 0; f < x.extent(1); ++f) out[f] = up[f] * function.slope(in[f]);
-  };
-  each_row(context, x.extents(), kind, row, x.stride(1), dy.stride(1), dx.stride(1));
+  const internal::DenseRows<T> out(dx);
+  const internal::DenseRows<const T> in(x), slope(dy);
+  const ActivationWork<T> work{kind, x.extent(1), in.rows(), {}, slope.rows(), {}, out.rows(), {}};
+  internal::for_rows(context, x.extent(0), x.extent(1),
+                     [&](Index b, Index e) { activate_rows_backward(work, b, e); });
 }
 
 template <class T>
 void gated_forward(const Context& context, View<T, 2> y, const GatedInput<const std::type_identity_t<T>>& x,
                    Activation kind) {
+  require_kind("gated_forward", kind);
   internal::require_same_shape("gated_forward", "gate", x.gate, y);
   internal::require_same_shape("gated_forward", "up", x.up, y);
-  const auto row = [&](auto contiguous, auto function, Index n) {
-    const auto gate = internal::row(contiguous, x.gate, n);
-    const auto up = internal::row(contiguous, x.up, n);
-    const auto out = internal::row(contiguous, y, n);
-    for (Index f = 0; f < y.extent(1); ++f) out[f] = function.value(gate[f]) * up[f];
-  };
-  each_row(context, y.extents(), kind, row, y.stride(1), x.gate.stride(1), x.up.stride(1));
+  const internal::DenseRows<T> out(y);
+  const internal::DenseRows<const T> gate(x.gate), up(x.up);
+  const ActivationWork<T> work{kind, y.extent(1), gate.rows(), up.rows(), {}, out.rows(), {}, {}};
+  internal::for_rows(context, y.extent(0), y.extent(1), [&](Index b, Index e) { activate_rows(work, b, e); });
 }
 
 template <class T>
 void gated_backward(const Context& context, const GatedInput<T>& dx, In<T, 2> dy,
                     const GatedInput<const std::type_identity_t<T>>& x, Activation kind) {
+  require_kind("gated_backward", kind);
   internal::require_same_shape("gated_backward", "gate", x.gate, dy);
   internal::require_same_shape("gated_backward", "up", x.up, dy);
   internal::require_same_shape("gated_backward", "dgate", dx.gate, dy);
   internal::require_same_shape("gated_backward", "dup", dx.up, dy);
-  const auto row = [&](auto contiguous, auto function, Index n) {
-    const auto gate = internal::row(contiguous, x.gate, n);
-    const auto up = internal::row(contiguous, x.up, n);
-    const auto slope = internal::row(contiguous, dy, n);
-    const auto dgate = internal::row(contiguous, dx.gate, n);
-    const auto dup = internal::row(contiguous, dx.up, n);
-    for (Index f = 0; f < dy.extent(1); ++f) {
-      const T g = gate[f], u = up[f], d = slope[f];
-      dgate[f] = d * u * function.slope(g);
-      dup[f] = d * function.value(g);
-    }
-  };
-  each_row(context, dy.extents(), kind, row, dy.stride(1), x.gate.stride(1), x.up.stride(1), dx.gate.stride(1),
-           dx.up.stride(1));
+  const internal::DenseRows<T> dgate(dx.gate), dup(dx.up);
+  const internal::DenseRows<const T> gate(x.gate), up(x.up), slope(dy);
+  const ActivationWork<T> work{kind,         dy.extent(1), gate.rows(),  up.rows(),
+                               slope.rows(), {},           dgate.rows(), dup.rows()};
+  internal::for_rows(context, dy.extent(0), dy.extent(1),
+                     [&](Index b, Index e) { activate_rows_backward(work, b, e); });
 }
 
 #define HEEDFUL_INSTANTIATE(T)                                                                                \
@@ -181,3 +252,4 @@ HEEDFUL_INSTANTIATE(double)
 #undef HEEDFUL_INSTANTIATE
 
 }  // namespace heedful
+#endif  // HWY_ONCE

@@ -2,10 +2,87 @@
 
 #include <cmath>
 
+#include "heedful/kernels/dense_rows.h"
 #include "heedful/kernels/rows.h"
+#include "heedful/kernels/simd_targets.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "heedful/kernels/adam.cc"
+#include "hwy/foreach_target.h"  // first: it includes this file once a target
+
+#include "heedful/kernels/row_math-inl.h"
+
+#ifndef HEEDFUL_KERNELS_ADAM_WORK_
+#define HEEDFUL_KERNELS_ADAM_WORK_
+namespace heedful {
+
+template <class T>
+struct AdamWork {
+  T *parameters, *first, *second;
+  const T* gradient;
+  AdamOptions options;
+  double first_correction, second_correction;  // 1 − βᵗ
+};
+
+}  // namespace heedful
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace heedful {
+namespace HWY_NAMESPACE {
+
+// To double and back, rounding once; nothing to do where T is double already.
+template <class T, class D>
+HWY_INLINE hn::Vec<D> Widened(D d, hn::Vec<hn::Rebind<T, D>> v) {
+  if constexpr (sizeof(T) == sizeof(double)) {
+    return v;
+  } else {
+    return hn::PromoteTo(d, v);
+  }
+}
+template <class T, class D>
+HWY_INLINE hn::Vec<hn::Rebind<T, D>> Narrowed(D /*d*/, hn::Vec<D> v) {
+  if constexpr (sizeof(T) == sizeof(double)) {
+    return v;
+  } else {
+    return hn::DemoteTo(hn::Rebind<T, D>(), v);
+  }
+}
+
+template <class T>
+void AdamRange(const AdamWork<T>& work, Index begin, Index end) {
+  const hn::ScalableTag<double> d;
+  const AdamOptions& o = work.options;
+  const auto beta1 = hn::Set(d, o.beta1), beta2 = hn::Set(d, o.beta2);
+  const auto rest1 = hn::Set(d, 1 - o.beta1), rest2 = hn::Set(d, 1 - o.beta2);
+  const auto correction1 = hn::Set(d, work.first_correction), correction2 = hn::Set(d, work.second_correction);
+  const auto rate = hn::Set(d, o.learning_rate), epsilon = hn::Set(d, o.epsilon);
+  const auto shrink = hn::Set(d, o.learning_rate * o.weight_decay);
+  T *p = work.parameters + begin, *first = work.first + begin, *second = work.second + begin;
+  const T* gradient = work.gradient + begin;
+  EachPart(d, end - begin, [&](auto part) HWY_ATTR {
+    const auto g = Widened<T>(d, part.load(gradient)), before = Widened<T>(d, part.load(p));
+    const auto m = hn::Add(hn::Mul(beta1, Widened<T>(d, part.load(first))), hn::Mul(rest1, g));
+    const auto v = hn::Add(hn::Mul(beta2, Widened<T>(d, part.load(second))), hn::Mul(rest2, hn::Mul(g, g)));
+    const auto root = hn::Add(hn::Sqrt(hn::Div(v, correction2)), epsilon);
+    const auto step = hn::Div(hn::Mul(rate, hn::Div(m, correction1)), root);
+    part.store(Narrowed<T>(d, m), first);
+    part.store(Narrowed<T>(d, v), second);
+    part.store(Narrowed<T>(d, hn::Sub(hn::Sub(before, hn::Mul(shrink, before)), step)), p);
+  });
+}
+
+HEEDFUL_ROW_KERNEL(AdamRange, AdamWork)
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heedful
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace heedful {
 namespace {
+
+HEEDFUL_ROW_KERNEL_CHOICE(adam_range, AdamRange, AdamWork)
 
 void require_options(Index step, const AdamOptions& options) {
   require(step >= 1, "adam", "step: expected at least 1, got {}", step);
@@ -30,29 +107,16 @@ void adam_step(const Context& context, View<T, 1> parameters, const AdamMoments<
   internal::require_same_shape("adam", "second moment", moments.second, parameters);
   internal::require_same_shape("adam", "gradient", gradient, parameters);
 
-  const double first_correction = 1 - std::pow(options.beta1, static_cast<double>(step));
-  const double second_correction = 1 - std::pow(options.beta2, static_cast<double>(step));
-  const double shrink = options.learning_rate * options.weight_decay;
-  const auto range = [&](auto contiguous, Index begin, Index end) {
-    const auto p = internal::row(contiguous, parameters);
-    const auto g = internal::row(contiguous, gradient);
-    const auto first = internal::row(contiguous, moments.first);
-    const auto second = internal::row(contiguous, moments.second);
-    for (Index i = begin; i < end; ++i) {
-      const double slope = g[i];
-      const double m = options.beta1 * first[i] + (1 - options.beta1) * slope;
-      const double v = options.beta2 * second[i] + (1 - options.beta2) * (slope * slope);
-      const double before = p[i] - shrink * p[i];
-      first[i] = static_cast<T>(m);
-      second[i] = static_cast<T>(v);
-      p[i] = static_cast<T>(before - options.learning_rate * (m / first_correction) /
-                                         (std::sqrt(v / second_correction) + options.epsilon));
-    }
-  };
-  internal::for_rows(context, parameters.extent(0), 1, [&](Index begin, Index end) {
-    internal::when_contiguous([&](auto contiguous) { range(contiguous, begin, end); }, parameters.stride(0),
-                              gradient.stride(0), moments.first.stride(0), moments.second.stride(0));
-  });
+  const internal::DenseRows<T> p(parameters), first(moments.first), second(moments.second);
+  const internal::DenseRows<const T> g(gradient);
+  const AdamWork<T> work{.parameters = p.row(),
+                         .first = first.row(),
+                         .second = second.row(),
+                         .gradient = g.row(),
+                         .options = options,
+                         .first_correction = 1 - std::pow(options.beta1, static_cast<double>(step)),
+                         .second_correction = 1 - std::pow(options.beta2, static_cast<double>(step))};
+  internal::for_rows(context, parameters.extent(0), 1, [&](Index begin, Index end) { adam_range(work, begin, end); });
 }
 
 #define HEEDFUL_INSTANTIATE(T) \
@@ -62,3 +126,4 @@ HEEDFUL_INSTANTIATE(double)
 #undef HEEDFUL_INSTANTIATE
 
 }  // namespace heedful
+#endif  // HWY_ONCE

@@ -8,6 +8,7 @@
 #include "heedful/core/error.h"
 #include "heedful/formats/golden_case.h"
 #include "heedful/kernels/adam_reference.h"
+#include "heedful/kernels/each_target.h"
 #include "heedful/kernels/test_support.h"
 
 namespace heedful {
@@ -83,7 +84,7 @@ TEST(Adam, FloatRoundsOncePerNumber) {
   }
 }
 
-TEST(Adam, ThreadsAndStridesChangeNoBit) {
+TEST(Adam, ThreadsTargetsAndStridesChangeNoBit) {
   Inputs inputs(3);
   const Index count = 100003;
   const auto start = inputs.tensor<float, 1>({count}), gradient = inputs.tensor<float, 1>({count});
@@ -99,6 +100,12 @@ TEST(Adam, ThreadsAndStridesChangeNoBit) {
     different +=
         bits(p(i)) != bits(column(0)[i]) || bits(m(i)) != bits(column(1)[i]) || bits(v(i)) != bits(column(2)[i]);
   }
+  for_each_target([&](const char*) {
+    auto here = start.copy();
+    Tensor<float, 1> first({count}), second({count});
+    adam_step(Context(1), here.view(), {first, second}, gradient, 1, {.weight_decay = 0.1});
+    for (Index i = 0; i < count; ++i) different += bits(p(i)) != bits(here(i));
+  });
   EXPECT_EQ(different, 0);
 }
 

@@ -1,19 +1,103 @@
 #include "heedful/kernels/cross_entropy.h"
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
+#include "heedful/kernels/dense_rows.h"
 #include "heedful/kernels/rows.h"
-#include "heedful/kernels/sum.h"
+#include "heedful/kernels/simd_targets.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "heedful/kernels/cross_entropy.cc"
+#include "hwy/foreach_target.h"  // first: it includes this file once a target
+
+#include "heedful/kernels/row_math-inl.h"
+#include "heedful/kernels/vector_math-inl.h"
+
+#ifndef HEEDFUL_KERNELS_CROSS_ENTROPY_WORK_
+#define HEEDFUL_KERNELS_CROSS_ENTROPY_WORK_
+namespace heedful {
+
+template <class T>
+struct CrossEntropyWork {
+  internal::Rows<const T> logits;
+  internal::Rows<T> dlogits;  // none where they are not wanted
+  Index vocabulary;
+  const Index* targets;
+  View<const T, 1> weights;  // empty where all are 1
+  double total_weight;
+  double* losses;  // of rows from `first` on
+  Index first;
+
+  double weight(Index n) const { return weights.empty() ? 1.0 : static_cast<double>(weights[n]); }
+};
+
+}  // namespace heedful
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace heedful {
+namespace HWY_NAMESPACE {
+
+// With c elements equal to the maximum m and R = Σ exp(x − m) over the others, Σ exp(x − m) = c + R. Kept apart, R
+// does not drown in the 1 of the maximum, and a row that is all but certain keeps its small loss, log(1 + R), and its
+// small gradient, −R/(1 + R), to the last digit.
+template <class T>
+double LossOfRow(const CrossEntropyWork<T>& work, Index n) {
+  const hn::ScalableTag<T> d;
+  const T* logits = work.logits[n];
+  T* dlogits = work.dlogits ? work.dlogits[n] : nullptr;
+  const Index target = work.targets[n];
+  const T maximum = Largest(d, logits, work.vocabulary), at_target = logits[target];
+  const auto maxima = hn::Set(d, maximum);
+  const double largest = static_cast<double>(SumParts(d, work.vocabulary, [&](auto part) HWY_ATTR {
+    return hn::IfThenElseZero(hn::Eq(part.load(logits), maxima), hn::Set(d, T{1}));
+  }));
+  const double others = static_cast<double>(SumParts(d, work.vocabulary, [&](auto part) HWY_ATTR {
+    const auto x = part.load(logits);
+    const auto power = ExpFlushed(d, hn::Sub(x, maxima));
+    if (dlogits != nullptr) part.store(power, dlogits);
+    return hn::IfThenZeroElse(hn::Eq(x, maxima), power);  // a NaN equals nothing and is summed
+  }));
+  if (dlogits != nullptr) {
+    const double scale = work.weight(n) / work.total_weight;
+    const auto factor = hn::Set(d, static_cast<T>(scale / (largest + others)));
+    EachPart(d, work.vocabulary,
+             [&](auto part) HWY_ATTR { part.store(hn::Mul(part.load(dlogits), factor), dlogits); });
+    if (at_target == maximum) {
+      dlogits[target] = static_cast<T>(-scale * ((largest - 1 + others) / (largest + others)));
+    } else {
+      dlogits[target] -= static_cast<T>(scale);
+    }
+  }
+  return static_cast<double>(maximum) - static_cast<double>(at_target) + std::log1p(largest - 1 + others);
+}
+
+template <class T>
+void LossOfRows(const CrossEntropyWork<T>& work, Index begin, Index end) {
+  for (Index n = begin; n < end; ++n) {
+    double loss = 0;
+    if (work.weight(n) > 0) {
+      loss = LossOfRow(work, n);
+    } else if (work.dlogits) {
+      std::fill_n(work.dlogits[n], work.vocabulary, T{0});
+    }
+    work.losses[n - work.first] = loss;
+  }
+}
+
+HEEDFUL_ROW_KERNEL(LossOfRows, CrossEntropyWork)
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heedful
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace heedful {
 namespace {
 
-template <class T>
-T weight_of(const View<const T, 1>& weights, Index n) {
-  return weights.empty() ? T{1} : weights[n];
-}
+HEEDFUL_ROW_KERNEL_CHOICE(losses_of_rows, LossOfRows, CrossEntropyWork)
 
 // Σ_n w[n], after every input has been checked.
 template <class T>
@@ -26,7 +110,7 @@ double checked_weight(const CrossEntropyOutput<T>& output, const View<const T, 2
   if (!output.losses.empty()) internal::require_shape("cross_entropy", "losses", output.losses, {rows});
   double total = 0;
   for (Index n = 0; n < rows; ++n) {
-    const T weight = weight_of(weights, n);
+    const T weight = weights.empty() ? T{1} : weights[n];
     require(std::isfinite(weight) && weight >= 0, "cross_entropy",
             "weights[{}]: expected a finite number of at least 0, got {}", n, weight);
     if (weight == 0) continue;
@@ -39,27 +123,6 @@ double checked_weight(const CrossEntropyOutput<T>& output, const View<const T, 2
   return total;
 }
 
-// The loss of one row; dlogits, when it has data, takes (softmax − onehot)·scale. Summing in double keeps the loss of
-// a row that is all but certain: its other terms would drown in the 1 of the target.
-template <class Logits, class Gradient>
-double row_loss(const Logits& logits, const Gradient& dlogits, Index vocabulary, Index target, double scale) {
-  using T = std::remove_cvref_t<decltype(dlogits[0])>;
-  T maximum = -std::numeric_limits<T>::infinity();
-  for (Index v = 0; v < vocabulary; ++v) maximum = logits[v] > maximum ? logits[v] : maximum;
-  const double from_maximum = static_cast<double>(maximum) - static_cast<double>(logits[target]);
-  if (dlogits.data == nullptr) {
-    return from_maximum +
-           std::log(internal::sum(vocabulary, [&](Index v) { return double{std::exp(logits[v] - maximum)}; }));
-  }
-  for (Index v = 0; v < vocabulary; ++v) dlogits[v] = std::exp(logits[v] - maximum);
-  const double total = internal::sum(vocabulary, [&](Index v) { return double{dlogits[v]}; });
-  const T divisor = static_cast<T>(total), factor = static_cast<T>(scale);
-  for (Index v = 0; v < vocabulary; ++v) dlogits[v] /= divisor;
-  dlogits[target] -= 1;
-  for (Index v = 0; v < vocabulary; ++v) dlogits[v] *= factor;
-  return from_maximum + std::log(total);
-}
-
 }  // namespace
 
 template <class T>
@@ -67,36 +130,31 @@ double cross_entropy(const Context& context, const CrossEntropyOutput<T>& output
                      std::span<const Index> targets, In<T, 1> weights) {
   const double total_weight = checked_weight<T>(output, logits, targets, weights);
   const Index rows = logits.extent(0), vocabulary = logits.extent(1);
-  const View<T, 2>& dlogits = output.dlogits;
-
-  const auto weighted_loss = [&](Index n) {
-    const double weight = weight_of<T>(weights, n);
-    double loss = 0;
-    if (weight > 0) {
-      loss = internal::when_contiguous(
-          [&](auto contiguous) {
-            const internal::Row<decltype(contiguous), T> gradient{
-                dlogits.empty() ? nullptr : dlogits.data() + n * dlogits.stride(0), dlogits.stride(1)};
-            return row_loss(internal::row(contiguous, logits, n), gradient, vocabulary,
-                            targets[static_cast<std::size_t>(n)], weight / total_weight);
-          },
-          logits.stride(1), dlogits.empty() ? Index{1} : dlogits.stride(1));
-    } else if (!dlogits.empty()) {
-      for (Index v = 0; v < vocabulary; ++v) dlogits(n, v) = 0;
-    }
-    if (!output.losses.empty()) output.losses[n] = loss;
-    return weight * loss;
-  };
+  const internal::DenseRows<const T> in(logits);
+  const internal::DenseRows<T> out(output.dlogits);
+  CrossEntropyWork<T> work{in.rows(), out.rows(), vocabulary, targets.data(), weights, total_weight, nullptr, 0};
 
   double sum = 0;
+  const auto add = [&](Index begin, Index end) {
+    for (Index n = begin; n < end; ++n) {
+      const double loss = work.losses[n - work.first];
+      if (!output.losses.empty()) output.losses[n] = loss;
+      sum += work.weight(n) * loss;
+    }
+  };
   if (context.threads() == 1) {
-    for (Index n = 0; n < rows; ++n) sum += weighted_loss(n);
+    double some[64];  // a few rows at a time, so that nothing is allocated
+    work.losses = some;
+    for (; work.first < rows; work.first += std::ssize(some)) {
+      const Index end = std::min(rows, work.first + std::ssize(some));
+      losses_of_rows(work, work.first, end);
+      add(work.first, end);
+    }
   } else {
-    std::vector<double> losses(static_cast<std::size_t>(rows));
-    internal::for_rows(context, rows, vocabulary, [&](Index begin, Index end) {
-      for (Index n = begin; n < end; ++n) losses[static_cast<std::size_t>(n)] = weighted_loss(n);
-    });
-    for (const double loss : losses) sum += loss;
+    std::vector<double> all(static_cast<std::size_t>(rows));
+    work.losses = all.data();
+    internal::for_rows(context, rows, vocabulary, [&](Index begin, Index end) { losses_of_rows(work, begin, end); });
+    add(0, rows);
   }
   return sum / total_weight;
 }
@@ -109,3 +167,4 @@ HEEDFUL_INSTANTIATE(double)
 #undef HEEDFUL_INSTANTIATE
 
 }  // namespace heedful
+#endif  // HWY_ONCE

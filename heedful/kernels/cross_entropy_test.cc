@@ -9,6 +9,7 @@
 #include "heedful/core/error.h"
 #include "heedful/formats/golden_case.h"
 #include "heedful/kernels/cross_entropy_reference.h"
+#include "heedful/kernels/each_target.h"
 #include "heedful/kernels/gradient_support.h"
 #include "heedful/kernels/test_support.h"
 
@@ -41,9 +42,9 @@ class CrossEntropyTest : public ::testing::Test {};
 using Types = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(CrossEntropyTest, Types);
 
-// exp(x − m): the difference rounds (|x − m|·u) and exp is off by 4u; in the sum, which is double, Σ p·|x − m| is at
-// most log V. So log Σ is off by (log V + 4)·u absolutely; what is double adds (N + V/16 + 8)·2⁻⁵³ relatively.
-// A gradient entry adds the total's cast, a division, −1, the factor's cast and a product.
+// exp(x − m): the difference rounds (|x − m|·u) and exp is off by 4u; the sum has V/16 + 5 additions, and Σ p·|x − m|
+// is at most log V. So log Σ is off by (log V + V/16 + 9)·u absolutely; what is double adds (N + V/16 + 8)·2⁻⁵³
+// relatively. A gradient entry adds the factor's cast, a product, −1 and its cast.
 TYPED_TEST(CrossEntropyTest, MatchesTheReferenceAtEveryMagnitude) {
   using T = TypeParam;
   for (const double magnitude : {0.0, 1e-3, 1.0, 30.0, 1e4}) {
@@ -60,7 +61,7 @@ TYPED_TEST(CrossEntropyTest, MatchesTheReferenceAtEveryMagnitude) {
       EXPECT_EQ(loss, cross_entropy<T>(Context(), {}, logits, given.targets, weights));  // asking changes nothing
 
       const auto wide = testing_support::widened(logits.view());
-      const double length = std::log(static_cast<double>(vocabulary)) + 4;
+      const double length = std::log(static_cast<double>(vocabulary)) + static_cast<double>(vocabulary) / 16 + 9;
       const double expected = cross_entropy_reference<double>(wide, given.targets, given.weights);
       const double in_double = (static_cast<double>(rows) + static_cast<double>(vocabulary) + 16) * 0x1p-53;
       EXPECT_NEAR(loss, expected, 1.01 * kUnit<T> * length + in_double * (expected + 2 * magnitude));
@@ -80,7 +81,7 @@ TYPED_TEST(CrossEntropyTest, MatchesTheReferenceAtEveryMagnitude) {
           const double roundings = p * (maximum - wide(n, v) + 4 + length + 2) + 3 * std::abs(p - hit);
           EXPECT_NEAR(dlogits(n, v), (p - hit) * scale * 6.5 / 3.5,
                       1.01 * (kUnit<T> + 0x1p-52) * scale * 6.5 / 3.5 * roundings +
-                          static_cast<double>(std::numeric_limits<T>::denorm_min()));
+                          static_cast<double>(std::numeric_limits<T>::min()));
         }
       }
     }
@@ -106,12 +107,17 @@ TYPED_TEST(CrossEntropyTest, KnownRows) {
   EXPECT_EQ(dlogits(2, 0), 0);
 }
 
-// A row that is all but certain has a loss far below the rounding of its logits, and float must not lose it.
-TEST(CrossEntropy, FloatKeepsTinyLosses) {
-  Tensor<float, 2> logits({1, 2});
-  logits(0, 0) = 20;
-  const double loss = cross_entropy<float>(Context(), {}, logits, std::vector<Index>{0}, {});
-  EXPECT_NEAR(loss, std::exp(-20.0), std::exp(-20.0) * 8 * 0x1p-24 + 0x1p-53);
+// A row that is all but certain has a loss and a gradient far below the rounding of the 1 that dominates its sum; both
+// keep their digits, in float as in double. exp is off by 4u, the other steps by four roundings.
+TYPED_TEST(CrossEntropyTest, KeepsTinyLossesAndGradients) {
+  using T = TypeParam;
+  Tensor<T, 2> logits({1, 3}), dlogits({1, 3});
+  logits(0, 0) = 50, logits(0, 1) = 10;
+  const double loss = cross_entropy<T>(Context(), {dlogits, {}}, logits, std::vector<Index>{0}, {});
+  const double rest = std::exp(-40.0) + std::exp(-50.0);
+  EXPECT_NEAR(loss, rest, rest * 8 * kUnit<T>);
+  EXPECT_NEAR(dlogits(0, 0), -rest, rest * 8 * kUnit<T>);
+  EXPECT_NEAR(dlogits(0, 1), std::exp(-40.0), rest * 8 * kUnit<T>);
 }
 
 TYPED_TEST(CrossEntropyTest, RowsOfWeightZeroAreNeverRead) {
@@ -167,7 +173,7 @@ TEST(CrossEntropy, GradientsMatchDualsAndDifferences) {
   }
 }
 
-TYPED_TEST(CrossEntropyTest, ThreadsStridesAndPlaceChangeNoBit) {
+TYPED_TEST(CrossEntropyTest, ThreadsTargetsStridesAndPlaceChangeNoBit) {
   using T = TypeParam;
   constexpr Index kRows = 400, kVocabulary = 151;
   Inputs inputs(4);
@@ -179,6 +185,12 @@ TYPED_TEST(CrossEntropyTest, ThreadsStridesAndPlaceChangeNoBit) {
   const double loss = cross_entropy<T>(Context(1), {dlogits, losses}, logits, targets, {});
   EXPECT_EQ(loss, cross_entropy<T>(Context(3), {threads, other}, logits, targets, {}));
   EXPECT_EQ(loss, cross_entropy<T>(Context(2), {columns.view().transpose(), {}}, logits, targets, {}));
+  for_each_target([&](const char* target) {
+    SCOPED_TRACE(target);
+    Tensor<T, 2> here(logits.extents());
+    EXPECT_EQ(loss, cross_entropy<T>(Context(1), {here, {}}, logits, targets, {}));
+    for (Index i = 0; i < here.size(); ++i) ASSERT_EQ(bits(here.data()[i]), bits(dlogits.data()[i]));
+  });
   EXPECT_EQ(loss, cross_entropy<T>(Context(1), {logits, {}}, logits, targets, {}));
   Index different = 0;
   for (Index n = 0; n < kRows; ++n) {

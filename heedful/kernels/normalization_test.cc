@@ -7,6 +7,7 @@
 
 #include "heedful/core/error.h"
 #include "heedful/formats/golden_case.h"
+#include "heedful/kernels/each_target.h"
 #include "heedful/kernels/gradient_support.h"
 #include "heedful/kernels/normalization_reference.h"
 #include "heedful/kernels/test_support.h"
@@ -101,7 +102,7 @@ TYPED_TEST(NormalizationTest, KnownRows) {
   for (Index c = 0; c < 4; ++c) EXPECT_EQ(y(0, c), row[c] * inverse(0));
 }
 
-// Rows alone, threads, strides and in place: the same bits, forward and backward, dgain and dbias included.
+// Rows alone, threads, strides, targets and in place: the same bits, forward and backward, dgain and dbias included.
 TYPED_TEST(NormalizationTest, NothingButTheRowsDecidesTheBits) {
   using T = TypeParam;
   constexpr Index kRows = 203, kColumns = 149;
@@ -156,6 +157,15 @@ TYPED_TEST(NormalizationTest, NothingButTheRowsDecidesTheBits) {
                         strided_roots.view().transpose()};
   all(Context(1), strided, 0, kRows);
   expect_same(strided, true);
+
+  for_each_target([&](const char* target) {
+    SCOPED_TRACE(target);
+    Tensor<T, 3> again(rows.extents());
+    Tensor<T, 2> other_sums(sums.extents()), other_roots(roots.extents());
+    const Results here{again, other_sums, other_roots};
+    all(Context(1), here, 0, kRows);
+    expect_same(here, true);
+  });
 
   auto y = x.copy(), dx = dy.copy();  // in place, and without a record
   layer_norm_forward<T>(Context(), y, {}, y, {gain, bias}, 1e-5);

@@ -7,7 +7,8 @@
 //     dx[n, v] = dy[n, v] − exp(y[n, v])·Σ_u dy[n, u]
 //
 // −∞ is a score of weight 0; a row of nothing but −∞, a +∞ or a NaN gives NaN (attention has its own rule for rows
-// that see nothing). Sums follow sum.h, so a row's result depends on that row alone. Outputs may be their inputs.
+// that see nothing). A power below the smallest normal number is 0. Sums follow sum.h, so a row's result depends on
+// that row alone. Outputs may be their inputs.
 // Throws Error when the shapes differ.
 #ifndef HEEDFUL_KERNELS_SOFTMAX_H_
 #define HEEDFUL_KERNELS_SOFTMAX_H_

@@ -10,6 +10,14 @@ namespace heedful::internal {
 
 inline constexpr Index kSumLanes = 16;
 
+template <class T>
+T sum_of_lanes(T (&lanes)[kSumLanes]) {
+  for (Index half = kSumLanes / 2; half > 0; half /= 2) {
+    for (Index lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  return lanes[0];
+}
+
 // Σ_{i<n} term(i), in the type of the terms.
 template <class Term>
 auto sum(Index n, Term term) {
@@ -20,10 +28,7 @@ auto sum(Index n, Term term) {
     for (Index lane = 0; lane < kSumLanes; ++lane) lanes[lane] += term(i + lane);
   }
   for (Index lane = 0; i + lane < n; ++lane) lanes[lane] += term(i + lane);
-  for (Index half = kSumLanes / 2; half > 0; half /= 2) {
-    for (Index lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
-  }
-  return lanes[0];
+  return sum_of_lanes(lanes);
 }
 
 }  // namespace heedful::internal
