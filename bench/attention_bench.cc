@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "bench/machine.h"
+#include "heedful/attention/attention.h"
 #include "heedful/attention/attention_reference.h"
-#include "heedful/attention/fused.h"
 #include "heedful/core/random.h"
 #include "heedful/core/tensor.h"
 
@@ -65,11 +65,11 @@ struct Problem {
   }
   AttentionInputs<T> inputs() const { return {.q = q, .k = k, .v = v}; }
   void forward(const Context& context) {
-    fused_attention_forward<T>(context, {.out = out, .row_max = row_max, .row_sum = row_sum}, inputs(), options);
+    attention_forward<T>(context, {.out = out, .row_max = row_max, .row_sum = row_sum}, inputs(), options);
   }
   void backward(const Context& context) {
-    fused_attention_backward<T>(context, {.dq = dq, .dk = dk, .dv = dv}, dout, inputs(),
-                                {.out = out, .row_max = row_max, .row_sum = row_sum}, options);
+    attention_backward<T>(context, {.dq = dq, .dk = dk, .dv = dv}, dout, inputs(),
+                          {.out = out, .row_max = row_max, .row_sum = row_sum}, options);
   }
 
   // Of the last few queries, which see every key.

@@ -8,12 +8,12 @@
 
 #include "heedful/core/error.h"
 #include "heedful/core/tensor.h"
-#include "heedful/kernels/each_target.h"
 #include "heedful/kernels/simd_targets.h"
 
 #define HWY_TARGET_INCLUDE "bench/machine.cc"
 #include "hwy/foreach_target.h"  // first: it includes this file once a target
 
+#include "heedful/kernels/each_target.h"
 #include "heedful/kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();

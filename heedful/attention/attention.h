@@ -9,8 +9,23 @@
 // in this order. A hidden key or value takes no part in any sum, so NaN there cannot leak. Query head h reads
 // key-value head h / (H / G): H = G is multi-head, G = 1 multi-query, anything between grouped attention.
 //
+// The matrix of scores is never stored, unless asked for: memory beside inputs and outputs is O(Tq + Tk).
+//     for each chunk c of kChunk = 256 keys, at absolute positions:
+//         m(c) = max over the chunk of s(i,·),  p = exp(s − m(c)),  l(c) = Σ p,  o(c) = p·v
+//     left to right:  M = max(m, m(c));  l = l·exp(m − M) + l(c)·exp(m(c) − M);  o likewise;  m = M
+//     out(i) = o / l
+// So, bit for bit, a row of `out` (and of what else is asked for) depends on its own query, the keys and values it
+// sees and their positions, the options, and nothing else: not on threads, batch, other queries, chunks of a prompt, a
+// cache, padding on the right, nor on the instruction set. Decoding is the case Tq = 1; with fewer (sequence, head)
+// pairs than threads the chunks themselves are shared out.
+//
+// Error: each product is one ascending chain of fused multiply-adds (over D for a score, over 256 keys for an output),
+// the sum of a row runs on 16 lanes; so the error grows with 256 + Tk/256 where the naive code's grows with Tk.
+//
 // Source: Vaswani et al., arXiv:1706.03762, §3.2; grouped heads: Ainslie et al., arXiv:2305.13245; ALiBi: Press et
-// al., arXiv:2108.12409; softcap: Gemma Team, arXiv:2408.00118, §2; order of operations: ONNX Attention, opset 23.
+// al., arXiv:2108.12409; softcap: Gemma Team, arXiv:2408.00118, §2; order of operations: ONNX Attention, opset 23; online softmax: Milakov &
+// Gimelshein, arXiv:1805.02867; tiles, and backward from the row statistics: Dao et al., arXiv:2205.14135 and
+// arXiv:2307.08691.
 //
 // Letters: B batch, Tq queries, Tk keys, H query heads, G key-value heads, D query/key width, E value width.
 #ifndef HEEDFUL_ATTENTION_ATTENTION_H_

@@ -8,9 +8,9 @@
 #include <map>
 #include <vector>
 
+#include "heedful/attention/attention.h"
 #include "heedful/attention/attention_error_bound.h"
 #include "heedful/attention/attention_test_case.h"
-#include "heedful/attention/fused.h"
 #include "heedful/attention/mask.h"
 
 namespace heedful {
@@ -85,9 +85,9 @@ template <class T>
 AttentionResults<T> run_fused(const AttentionCase<T>& c) {
   AttentionResults<T> r(c.shape, c.bias.extents());
   const Context context;
-  fused_attention_forward<T>(context, r.outputs(), c.inputs(), c.options());
-  fused_attention_backward<T>(context, r.gradients(false), c.dout, c.inputs(),
-                              {.out = r.out, .row_max = r.row_max, .row_sum = r.row_sum}, c.options());
+  attention_forward<T>(context, r.outputs(), c.inputs(), c.options());
+  attention_backward<T>(context, r.gradients(false), c.dout, c.inputs(),
+                        {.out = r.out, .row_max = r.row_max, .row_sum = r.row_sum}, c.options());
   return r;
 }
 

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "heedful/attention/fused.h"
+#include "heedful/attention/attention.h"
 #include "heedful/attention/fused_backward_call.h"
 #include "heedful/kernels/simd_targets.h"
 
@@ -57,9 +57,9 @@ auto backward_kernel() {
 }  // namespace
 
 template <class T>
-void fused_attention_backward(const Context& context, const AttentionGradients<T>& gradients, In<T, 4> dout,
-                              const AttentionInputs<T>& inputs, const AttentionSaved<T>& saved,
-                              const AttentionOptions<T>& options) {
+void attention_backward(const Context& context, const AttentionGradients<T>& gradients, In<T, 4> dout,
+                        const AttentionInputs<T>& inputs, const AttentionSaved<T>& saved,
+                        const AttentionOptions<T>& options) {
   BackwardCall<T> call{.fused = {inputs, options},
                        .gradients = gradients,
                        .dbias = gradients.dbias,
@@ -92,10 +92,10 @@ void fused_attention_backward(const Context& context, const AttentionGradients<T
   context.parallel_for(workers, [&](Index) { kernel(call, next); });
 }
 
-#define HEEDFUL_INSTANTIATE(T)                                                                      \
-  template void fused_attention_backward<T>(const Context&, const AttentionGradients<T>&, In<T, 4>, \
-                                            const AttentionInputs<T>&, const AttentionSaved<T>&,    \
-                                            const AttentionOptions<T>&);
+#define HEEDFUL_INSTANTIATE(T)                                                                \
+  template void attention_backward<T>(const Context&, const AttentionGradients<T>&, In<T, 4>, \
+                                      const AttentionInputs<T>&, const AttentionSaved<T>&,    \
+                                      const AttentionOptions<T>&);
 HEEDFUL_INSTANTIATE(float)
 HEEDFUL_INSTANTIATE(double)
 #undef HEEDFUL_INSTANTIATE

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "heedful/attention/fused.h"
+#include "heedful/attention/attention.h"
 #include "heedful/attention/fused_forward_task.h"
 #include "heedful/kernels/simd_targets.h"
 
@@ -157,16 +157,16 @@ class Forward {
 }  // namespace
 
 template <class T>
-void fused_attention_forward(const Context& context, const AttentionOutputs<T>& outputs,
-                             const AttentionInputs<T>& inputs, const AttentionOptions<T>& options) {
+void attention_forward(const Context& context, const AttentionOutputs<T>& outputs, const AttentionInputs<T>& inputs,
+                       const AttentionOptions<T>& options) {
   const FusedCall<T> call(inputs, options);
   check_outputs(call.shape, outputs);
   Forward<T>(context, call, outputs).run();
 }
 
-#define HEEDFUL_INSTANTIATE(T)                                                                                    \
-  template void fused_attention_forward<T>(const Context&, const AttentionOutputs<T>&, const AttentionInputs<T>&, \
-                                           const AttentionOptions<T>&);
+#define HEEDFUL_INSTANTIATE(T)                                                                              \
+  template void attention_forward<T>(const Context&, const AttentionOutputs<T>&, const AttentionInputs<T>&, \
+                                     const AttentionOptions<T>&);
 HEEDFUL_INSTANTIATE(float)
 HEEDFUL_INSTANTIATE(double)
 #undef HEEDFUL_INSTANTIATE

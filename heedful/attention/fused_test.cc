@@ -1,6 +1,5 @@
-// Fused attention where it is at home: sequences of several chunks of keys and blocks of queries. What a short
-// sequence can show is tested through attention_forward and attention_backward.
-#include "heedful/attention/fused.h"
+// Attention over several chunks of keys and blocks of queries. What a short sequence can show is tested elsewhere.
+#include "heedful/attention/attention.h"
 
 #include <gtest/gtest.h>
 
@@ -32,10 +31,9 @@ AttentionCase<T> long_case(Random& random, CaseFeatures features = {}) {
 template <class T>
 AttentionResults<T> run_fused(const AttentionCase<T>& c, const Context& context = Context()) {
   AttentionResults<T> results(c.shape, c.bias.extents());
-  fused_attention_forward<T>(context, results.outputs(), c.inputs(), c.options());
-  fused_attention_backward<T>(context, results.gradients(c.bias.data() != nullptr), c.dout, c.inputs(),
-                              {.out = results.out, .row_max = results.row_max, .row_sum = results.row_sum},
-                              c.options());
+  attention_forward<T>(context, results.outputs(), c.inputs(), c.options());
+  attention_backward<T>(context, results.gradients(c.bias.data() != nullptr), c.dout, c.inputs(),
+                        {.out = results.out, .row_max = results.row_max, .row_sum = results.row_sum}, c.options());
   return results;
 }
 
@@ -104,7 +102,7 @@ TYPED_TEST(Fused, DecodingGivesTheRowsOfTheWhole) {
                                               .k = c.inputs().k.slice(2, 0, position + 1),
                                               .v = c.inputs().v.slice(2, 0, position + 1)};
       for (const Context* context : {&one, &many}) {
-        fused_attention_forward<TypeParam>(*context, {.out = out}, inputs, options);
+        attention_forward<TypeParam>(*context, {.out = out}, inputs, options);
         for (Index b = 0; b < B; ++b) {
           for (Index h = 0; h < H; ++h) {
             for (Index e = 0; e < E; ++e) ASSERT_EQ(out(b, h, 0, e), whole.out(b, h, position, e)) << position;

@@ -1,5 +1,6 @@
 #include "heedful/decoder/self_attention.h"
 
+#include "heedful/attention/attention.h"
 #include "heedful/attention/rotary.h"
 #include "heedful/core/check.h"
 #include "heedful/kernels/linear.h"

@@ -7,7 +7,6 @@
 
 #include "heedful/attention/attention.h"
 #include "heedful/attention/attention_reference.h"
-#include "heedful/attention/fused.h"
 #include "heedful/inspection/diagnose_compare.h"
 #include "heedful/inspection/diagnose_random_case.h"
 #include "heedful/inspection/diagnose_tell.h"
@@ -17,22 +16,12 @@ namespace heedful {
 namespace {
 
 template <class T>
-AttentionUnderTest<T> by_rows(const Context& context) {
+AttentionUnderTest<T> ours(const Context& context) {
   return {[&](const auto& outputs, const auto& inputs, const auto& options) {
             attention_forward<T>(context, outputs, inputs, options);
           },
           [&](const auto& gradients, const auto& dout, const auto& inputs, const auto& saved, const auto& options) {
             attention_backward<T>(context, gradients, dout, inputs, saved, options);
-          }};
-}
-
-template <class T>
-AttentionUnderTest<T> fused(const Context& context) {
-  return {[&](const auto& outputs, const auto& inputs, const auto& options) {
-            fused_attention_forward<T>(context, outputs, inputs, options);
-          },
-          [&](const auto& gradients, const auto& dout, const auto& inputs, const auto& saved, const auto& options) {
-            fused_attention_backward<T>(context, gradients, dout, inputs, saved, options);
           }};
 }
 
@@ -57,10 +46,8 @@ ProbeOptions what_ours_can(DataType type) {
 TEST(CheckAttention, OursIsCorrect) {
   const Context context(2);
   const ProbeOptions single = what_ours_can(DataType::f32), twice = what_ours_can(DataType::f64);
-  EXPECT_TRUE(check_attention<float>(context, by_rows<float>(context), single).is_correct());
-  EXPECT_TRUE(check_attention<float>(context, fused<float>(context), single).is_correct());
-  EXPECT_TRUE(check_attention<double>(context, by_rows<double>(context), twice).is_correct());
-  EXPECT_TRUE(check_attention<double>(context, fused<double>(context), twice).is_correct());
+  EXPECT_TRUE(check_attention<float>(context, ours<float>(context), single).is_correct());
+  EXPECT_TRUE(check_attention<double>(context, ours<double>(context), twice).is_correct());
   EXPECT_TRUE(check_attention<double>(context, reference(), twice).is_correct());
 }
 
@@ -91,7 +78,7 @@ TEST(CheckAttention, EveryFaultOfTheCatalogueWouldBeSeen) {
 // A mistake in a callable is named, and its counterexample is small.
 TEST(CheckAttention, NamesAMistakeInACallable) {
   const Context context(2);
-  AttentionUnderTest<float> wrong = by_rows<float>(context);
+  AttentionUnderTest<float> wrong = ours<float>(context);
   wrong.forward = [&](const auto& outputs, const auto& inputs, AttentionOptions<float> options) {
     options.scale = 1;
     attention_forward<float>(context, outputs, inputs, options);
@@ -127,10 +114,8 @@ void sweep(std::string_view label, const AttentionUnderTest<T>& attention, int c
 
 void sweep_all(int cases) {
   const Context context(1);
-  sweep<float>("by rows, f32", by_rows<float>(context), cases);
-  sweep<float>("fused, f32", fused<float>(context), cases);
-  sweep<double>("by rows, f64", by_rows<double>(context), cases / 4);
-  sweep<double>("fused, f64", fused<double>(context), cases / 4);
+  sweep<float>("ours, f32", ours<float>(context), cases);
+  sweep<double>("ours, f64", ours<double>(context), cases / 4);
   sweep<double>("reference, f64", reference(), cases / 4);
 }
 
