@@ -60,8 +60,21 @@ ProbeOptions probe_options(const DiagnoseFlags& flags) {
   return options;
 }
 
+std::vector<AttentionCase> probes_of(const DiagnoseFlags& flags) {
+  const Declarations declared(flags.declared);
+  require(!declared.heads() && !declared.kv_heads() && !declared.tokens_first(), "diagnose",
+          "declared: expected no heads=, kv_heads= or layout= for probes, which are [B, heads, T, width], got '{}'",
+          flags.declared);
+  std::vector<AttentionCase> probes = standard_probes(probe_options(flags));
+  for (AttentionCase& probe : probes) {
+    declared.apply(probe.declared);
+    check_case(probe);
+  }
+  return probes;
+}
+
 int emit_probes(const DiagnoseFlags& flags) {
-  const std::vector<AttentionCase> probes = standard_probes(probe_options(flags));
+  const std::vector<AttentionCase> probes = probes_of(flags);
   write_probes(flags.emit, probes);
   fmt::print("{} probes and a README.md in {}; save each answer as <name>.out.npz, then: heedful diagnose {}\n",
              probes.size(), flags.emit, flags.emit);
@@ -90,7 +103,7 @@ int judge_files(const Context& context, const DiagnoseFlags& flags) {
 int judge_command(const Context& context, const DiagnoseFlags& flags) {
   const ProgramUnderTest program(flags.command);
   std::vector<Observation> observations;
-  for (AttentionCase& probe : standard_probes(probe_options(flags))) {
+  for (AttentionCase& probe : probes_of(flags)) {
     AttentionAnswer answer = program.answer(probe);
     observations.push_back({std::move(probe), std::move(answer)});
   }

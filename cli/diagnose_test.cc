@@ -11,9 +11,10 @@ namespace {
 
 class Diagnose : public ProgramTest {
  protected:
-  // Answers the probes beside them, or in a folder of their own, with the given faults.
-  void answer(const std::string& folder, const std::vector<std::string>& faults) const {
-    for (const AttentionCase& probe : standard_probes({})) {
+  // Answers the probes in their folder with the given faults.
+  void answer(const std::string& folder, const std::vector<std::string>& faults,
+              const ProbeOptions& options = {}) const {
+    for (const AttentionCase& probe : standard_probes(options)) {
       AttentionAnswer answer;
       answer.out = simulate(probe, faults).out.copy();
       write_npz(folder_ / folder / (probe.name + ".out.npz"), answer_arrays(answer, DataType::f32));
@@ -59,6 +60,18 @@ TEST_F(Diagnose, DrivesAProgram) {
   expect_refused("diagnose --command 'exit 3 # IN.npz OUT.npz'", "expected exit code 0 on probe 'grouped', got 3");
   expect_refused("diagnose --command 'true IN.npz OUT.npz'", "no file for probe");
   expect_refused("diagnose --command true", "command: expected IN.npz and OUT.npz");
+}
+
+TEST_F(Diagnose, WhatIsDeclaredHoldsForTheProbesToo) {
+  ProbeOptions options;
+  options.features.empty_rows = true;
+  answer("", {"empty_row_nan"}, options);
+  const std::string command =
+      "diagnose --json --features causal,padding,groups,empty_rows "
+      "--command 'cp $(basename IN.npz .npz).out.npz OUT.npz'";
+  EXPECT_EQ(run(command).json()["fault"], "empty_row_nan");
+  EXPECT_EQ(run(command + " --declared empty=nan").exit_code, 0);
+  expect_refused(command + " --declared layout=bthd", "for probes, which are [B, heads, T, width]");
 }
 
 TEST_F(Diagnose, ListsAndTeaches) {

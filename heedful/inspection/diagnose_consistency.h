@@ -11,7 +11,8 @@
 
 namespace heedful::diagnosis {
 
-// The largest disagreement over all observations with gradients, in standard deviations.
+// The largest disagreement over all observations with gradients, in standard deviations. Leaves out those whose output
+// is not finite.
 double gradient_disagreement(const Evidence& evidence, const Hypothesis& forward);
 
 }  // namespace heedful::diagnosis

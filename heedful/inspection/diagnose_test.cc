@@ -228,6 +228,13 @@ TEST(Diagnose, GradientsAreJudgedByTheForwardPassTheyBelongTo) {
   EXPECT_THAT(d.notes, Contains(HasSubstr("a mistake of their own")));
 }
 
+TEST(Diagnose, GradientsOfAnOutputThatIsNanAreNotBlamed) {
+  const Diagnosis d = diagnose(Context(2), observe(standard_probes(everything()), {"empty_row_nan"}));
+  EXPECT_EQ(d.verdict, Verdict::fault);
+  EXPECT_TRUE(d.names("empty_row_nan"));
+  EXPECT_THAT(d.notes, Contains(HasSubstr("adds no mistake of its own")));
+}
+
 // Dropout is drawn anew in every run; what it leaves of the weights gives it away.
 TEST(Diagnose, DropoutIsReadOffTheWeights) {
   Random random(5);
