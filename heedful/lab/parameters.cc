@@ -67,6 +67,14 @@ void measure_breakdown(Report& report) {
   report.tables.push_back(std::move(table));
   report.claims.push_back(
       claim_equal({"entries of the breakdown that agree, of 7", "article, §complete block"}, 7, same));
+  const auto block = static_cast<double>(block_inventory(config));
+  const Index small = measured["attention biases"] + measured["feed-forward up bias"] +
+                      measured["feed-forward down bias"] + measured["norms"];
+  const Index wide = measured["feed-forward up weight"] + measured["feed-forward down weight"];
+  report.claims.push_back(claim_printed({"biases and norms, % of the block", "article, §complete block"}, "0.21",
+                                        100 * static_cast<double>(small) / block));
+  report.claims.push_back(claim_printed({"two thirds of the block are the feed-forward matrices", "article, figure"},
+                                        "0.67", static_cast<double>(wide) / block));
 }
 
 // Every combination of the choices that change the count.

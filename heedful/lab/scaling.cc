@@ -101,6 +101,9 @@ void measure_table(Report& report, const Lab& lab) {
   report.tables.push_back(std::move(table));
   report.claims.push_back(claim_printed({"sensitivity lost at D = 512 without the division, as a factor", source},
                                         "9.6", sensitivity_lost));
+  const ScoreStatistics equal = statistics_of(lab, Tensor<double, 2>({1, T}), 1);
+  report.claims.push_back(claim_printed({"64 equal scores: entropy, ln 64", source}, "4.1589", equal.entropy));
+  report.claims.push_back(claim_printed({"… sensitivity, 1 − 1/64", source}, "0.9844", equal.sensitivity));
 }
 
 // Where training starts to feel it: the same width cut into fewer and wider heads, so that nothing else changes.
