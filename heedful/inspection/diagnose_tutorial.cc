@@ -71,9 +71,9 @@ void show(std::ostream& page, const Symptoms& symptoms) {
              last_mean(symptoms.right_losses));
   fmt::print(page, "  loss, here   {} {:.3f} at the end\n\n", curve(symptoms.losses, most),
              last_mean(symptoms.losses));
-  fmt::print(page, "  {:<46} {:<42} {}\n", "", "right", "here");
+  fmt::print(page, "  {:<37} {:<32} {}\n", "", "right", "here");
   for (const Symptom& symptom : symptoms.measured) {
-    fmt::print(page, "  {:<46} {:<42} {}\n", symptom.what, symptom.right, symptom.here);
+    fmt::print(page, "  {:<37} {:<32} {}\n", symptom.what, symptom.right, symptom.here);
   }
   fmt::print(page,
              "\n  weights of one head, a sequence of 4 tokens and 2 of padding (rows: queries, columns: keys)\n");
@@ -106,7 +106,7 @@ bool ask(std::istream& answers, std::ostream& page, int trap, TutorialScore& sco
       fmt::print(page, "  {}\n", lesson.hint);
     } else if (answer == "s" || answer == std::to_string(trap)) {
       score.right += answer != "s";
-      fmt::print(page, "{} {}: {}. {}\n", answer == "s" ? "It is" : "Right,", trap, lesson.name, lesson.told);
+      fmt::print(page, "{} {}: {}.\n  {}\n", answer == "s" ? "It is" : "Right,", trap, lesson.name, lesson.told);
       return true;
     } else {
       fmt::print(page, "  Not {}: compare the two columns line by line.\n", answer);

@@ -184,7 +184,7 @@ std::string gradient_check(std::uint64_t seed, double step) {
 // The key with the largest weight holds values near the mean of the others; a lighter key holds far ones.
 std::string claim(std::uint64_t seed, bool is_made) {
   Random random(seed);
-  const std::vector<double> weights = {0.05, 0.6, 0.15, 0.2}, values = {0, 0.1 * random.normal(), 3, -0.2};
+  const std::vector<double> weights = {0.05, 0.6, 0.15, 0.2}, values = {0, 1 + 0.1 * random.normal(), 3, -0.2};
   const auto without_key = [&](std::size_t removed) {
     double sum = 0, total = 0;
     for (std::size_t j = 0; j < weights.size(); ++j) {
@@ -193,9 +193,9 @@ std::string claim(std::uint64_t seed, bool is_made) {
     return sum / total;
   };
   const double whole = std::inner_product(weights.begin(), weights.end(), values.begin(), 0.0);
-  if (!is_made) return fmt::format("removing key 2 moves the output by {:.2f}", std::abs(without_key(2) - whole));
+  if (!is_made) return fmt::format("removing key 2 moves it by {:.2f}", std::abs(without_key(2) - whole));
   const double heaviest = std::abs(without_key(1) - whole), other = std::abs(without_key(2) - whole);
-  return fmt::format("\"key 1 decided: weight 0.60\" (removing it: {:.2f}; key 2: {:.2f})", heaviest, other);
+  return fmt::format("\"key 1 decided: weight 0.60\"; removing 1: {:.2f}, 2: {:.2f}", heaviest, other);
 }
 
 }  // namespace
@@ -210,9 +210,9 @@ Symptoms measure_symptoms(Trap trap, std::uint64_t seed) {
   add("row sums, causal", row_sums);
   add("column sums, no mask", column_sums);
   add("mean largest weight, width 64", largest_weight);
-  add("a sequence alone and in a batch differ by", alone_against_batch);
+  add("alone and in a batch, differs by", alone_against_batch);
   add("values of head 0 found in head 1", foreign_share);
-  add("outputs not merely exchanged with two tokens", permutation);
+  add("not merely exchanged with two tokens", permutation);
   result.measured.push_back(
       {"gradient check", gradient_check(seed, 1e-6), gradient_check(seed, trap == Trap::gradient_step ? 0.1 : 1e-6)});
   result.measured.push_back({"what the report says", claim(seed, false), claim(seed, trap == Trap::explanation)});
