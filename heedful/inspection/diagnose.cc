@@ -161,20 +161,19 @@ void judge(Diagnosis& d, const Context& context, const Evidence& evidence, const
     return;
   }
   const std::vector<Finding> weighed = weigh(context, evidence, singles, residual, kHopeless);
-  decide(d, weighed, correct, Verdict::fault, Verdict::one_of);
+  std::vector<Finding> candidates = weighed;
+  if (is_backward && correct.residual > kFits) {
+    for (const Finding& finding : weigh(context, evidence, hidden_forward_faults(evidence), backward, kHopeless)) {
+      insert_sorted(candidates, finding);
+    }
+  }
+  const std::size_t tried = singles.size() + candidates.size() - weighed.size();
+  decide(d, std::move(candidates), correct, Verdict::fault, Verdict::one_of);
   d.residuals.insert(d.residuals.end(), weighed.begin(), weighed.end());
   list_exclusions(d, weighed, d.is_correct() ? correct.residual : 0);
-  doubt_if_chance_would_do(d, evidence, is_backward, singles.size());
+  doubt_if_chance_would_do(d, evidence, is_backward, tried);
   if (!d.findings.empty()) return;
   if (!is_backward && find_dropout(d, evidence)) return;
-  if (is_backward) {
-    const Finding next = d.next;
-    const std::vector<Hypothesis> hidden = hidden_forward_faults(evidence);
-    decide(d, weigh(context, evidence, hidden, backward, kHopeless), correct, Verdict::fault, Verdict::one_of);
-    doubt_if_chance_would_do(d, evidence, is_backward, hidden.size());
-    if (!d.findings.empty()) return;
-    d.next = next;
-  }
   if (!options.pairs) return;
 
   constexpr double kMostPairWork = 1 << 22;

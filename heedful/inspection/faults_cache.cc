@@ -8,7 +8,7 @@
 namespace heedful::diagnosis {
 namespace {
 
-// Replaces the slots of x [B, G, Tk, …]: new slot j holds old slot source(w, j); a negative one holds zeros.
+// Replaces the slots of x [B, G, Tk, …]: new slot j holds old slot source(j); a negative one holds zeros.
 template <class Source>
 void move_slots(const Walk& w, Tensor<double, 4>& x, const Source& source) {
   const Tensor<double, 4> old = x.copy();
@@ -24,7 +24,7 @@ void move_slots(const Walk& w, Tensor<double, 4>& x, const Source& source) {
   }
 }
 
-// `spoil` changes k and v after they were rotated, as a cache holds them.
+// `change` works on k and v after they were rotated, as a cache holds them.
 template <class Change>
 void in_cache(Recipe& r, const Change& change) {
   r.rotate = [rotate = r.rotate, change](Walk& w) {
