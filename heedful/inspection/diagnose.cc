@@ -125,17 +125,17 @@ void list_exclusions(Diagnosis& d, const std::vector<Finding>& singles, double c
 
 // Dropout differs from run to run, so it is recognised by what it leaves of each weight, not by simulation.
 bool find_dropout(Diagnosis& d, const Evidence& evidence) {
-  std::optional<double> rate;
+  std::optional<diagnosis::Dropout> dropout;
   for (std::size_t at = 0; at < evidence.observations().size(); ++at) {
-    const std::optional<double> here =
+    const std::optional<diagnosis::Dropout> here =
         diagnosis::find_dropout(evidence.correct(at), evidence.observations()[at].answer);
     if (!here) continue;
-    if (rate && std::abs(*rate - *here) > 0.01) return false;
-    rate = here;
+    if (dropout && std::abs(dropout->rate - here->rate) > 0.01) return false;
+    dropout = {here->rate, std::max(here->residual, dropout ? dropout->residual : 0)};
   }
-  if (!rate) return false;
+  if (!dropout) return false;
   d.verdict = Verdict::fault;
-  d.findings = {{{"numerics_dropout"}, {fmt::format("rate {:.3g}", *rate)}, 0}};
+  d.findings = {{{"numerics_dropout"}, {fmt::format("rate {:.3g}", dropout->rate)}, dropout->residual}};
   d.notes.push_back(
       "dropout was read off the recovered weights; rows whose weights cannot be recovered were not judged");
   return true;
@@ -146,6 +146,11 @@ std::vector<Hypothesis> hidden_forward_faults(const Evidence& evidence) {
   std::vector<Hypothesis> hidden = diagnosis::single_hypotheses(evidence, false);
   std::erase_if(hidden, [&](Hypothesis& hypothesis) { return !(evidence.forward(hypothesis, kFits) <= kFits); });
   return hidden;
+}
+
+// What was drawn for this answer cannot be simulated: neither its gradients nor a smaller case.
+bool is_drawn_anew(const Diagnosis& d) {
+  return d.verdict == Verdict::fault && d.findings.front().faults.front() == "numerics_dropout";
 }
 
 // Weighs single faults, then pairs, of one side of the computation.
@@ -220,6 +225,10 @@ Hypothesis hypothesis_of(const Finding& finding) {
 void judge_gradients_of_wrong_forward(Diagnosis& d, const Context& context, const Evidence& evidence) {
   if (d.findings.empty()) {
     d.notes.push_back("the gradients were not judged: what the forward pass computes is unknown");
+    return;
+  }
+  if (is_drawn_anew(d)) {
+    d.notes.push_back("the gradients were not judged: which weights were dropped is unknown");
     return;
   }
   d.judged_gradients = true;
@@ -309,7 +318,8 @@ Diagnosis diagnose(const Context& context, std::span<const Observation> observat
     judge(d, context, evidence, options, true);
     if (!d.is_correct()) locate(d, evidence, true);
   }
-  if (options.counterexample && !d.findings.empty() && !d.is_correct()) add_counterexample(d, evidence);
+  const bool can_simulate = !d.is_correct() && !d.findings.empty() && !is_drawn_anew(d);
+  if (options.counterexample && can_simulate) add_counterexample(d, evidence);
   return d;
 }
 

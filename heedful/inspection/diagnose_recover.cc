@@ -106,7 +106,7 @@ std::string describe_weights(const Walk& correct, const AttentionAnswer& answer)
                      hidden > recovered->error ? hidden : 0.0, negative);
 }
 
-std::optional<double> find_dropout(const Walk& correct, const AttentionAnswer& answer) {
+std::optional<Dropout> find_dropout(const Walk& correct, const AttentionAnswer& answer) {
   const std::optional<RecoveredWeights> recovered = recover_weights(correct, answer);
   if (!recovered) return std::nullopt;
   std::vector<double> factors;
@@ -126,13 +126,14 @@ std::optional<double> find_dropout(const Walk& correct, const AttentionAnswer& a
   const double factor = factors[factors.size() / 2];
   constexpr double kLeastRate = 0.01;  // what hides keys for good leaves the others as they are
   if (1 - 1 / factor < kLeastRate) return std::nullopt;
+  Dropout result{1 - 1 / factor, 0};
   for (Index at = 0; at < correct.weights.size(); ++at) {
     const double right = correct.weights.data()[at], got = recovered->weights.data()[at];
-    const bool is_kept = std::abs(got - factor * right) <= 4 * recovered->error,
-               is_dropped = std::abs(got) <= recovered->error;
-    if (!is_kept && !is_dropped) return std::nullopt;
+    if (std::abs(got) <= recovered->error) continue;
+    result.residual = std::max(result.residual, std::abs(got - factor * right) / recovered->error);
   }
-  return 1 - 1 / factor;
+  if (result.residual > kFits) return std::nullopt;
+  return result;
 }
 
 }  // namespace heedful::diagnosis

@@ -24,9 +24,14 @@ std::optional<RecoveredWeights> recover_weights(const Walk& correct, const Atten
 // One line: row sums, negative weights, weight on hidden keys. Empty where nothing can be recovered.
 std::string describe_weights(const Walk& correct, const AttentionAnswer& answer);
 
-// A dropout that was left on leaves every weight either 0 or 1/(1 − rate) times what it should be. Its rate, where
-// all recovered weights fit that and some are dropped.
-std::optional<double> find_dropout(const Walk& correct, const AttentionAnswer& answer);
+struct Dropout {
+  double rate = 0;
+  double residual = 0;  // of the weights that were kept, in units of the recovered weights' error
+};
+
+// A dropout that was left on leaves every weight either 0 or 1/(1 − rate) times what it should be. Nothing where some
+// recovered weight is neither, or none was dropped.
+std::optional<Dropout> find_dropout(const Walk& correct, const AttentionAnswer& answer);
 
 }  // namespace heedful::diagnosis
 

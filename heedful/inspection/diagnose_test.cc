@@ -254,6 +254,8 @@ TEST(Diagnose, DropoutIsReadOffTheWeights) {
   EXPECT_EQ(d.verdict, Verdict::fault);
   ASSERT_TRUE(d.names("numerics_dropout"));
   EXPECT_EQ(d.findings.front().forms.front(), "rate 0.1");
+  EXPECT_LE(d.findings.front().residual, kFits);
+  EXPECT_FALSE(d.counterexample);
 }
 
 // Weights that are dropped by a rule and made up for row by row are not dropout: no one rate explains them.
