@@ -57,6 +57,20 @@ TEST_F(LabProgram, RefusesBeforeItWorks) {
   expect_refused("lab text --corpus empty.txt", "empty.txt");
 }
 
+TEST_F(LabProgram, SlowTextLearnsAFileOfOnesOwn) {
+  std::string lines;
+  for (int i = 0; i < 600; ++i) lines += fmt::format("the {} crow told {} the é of {}\n", i * 7 % 13, i * 5 % 11, i);
+  write("crows.txt", lines);
+  const Outcome outcome = run("lab text --corpus crows.txt --json lab.json");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto text_report = nlohmann::json::parse(text("lab.json"))["experiments"][0];
+  std::set<std::string> tables;
+  for (const auto& table : text_report["tables"]) tables.insert(table["title"].get<std::string>().substr(0, 9));
+  EXPECT_EQ(tables, (std::set<std::string>{"text of a", "crows.txt"}));
+  EXPECT_EQ(text_report["tables"].size(), 3U);  // scores of both, and what the parts of the file share
+  EXPECT_EQ(text_report["curves"].size(), 2U);
+}
+
 // Exit code 0: every claim that must hold does.
 TEST_F(LabProgram, SlowTheWholeLabHoldsAndItsPageOpens) {
   const Outcome outcome = run("lab --json lab.json --html lab.html");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "heedful/core/error.h"
 #include "heedful/kernels/softmax.h"
 #include "heedful/lab/small.h"
@@ -34,6 +36,21 @@ TEST(Lab, ThreadsChangeNoFigure) {
     return render_text(run_experiment(find_experiment("gradients"), Lab(context)));
   };
   EXPECT_EQ(text(1), text(3));
+}
+
+// nanoGPT's published character set-up for a CPU, on the text that it was published with.
+TEST(Lab, DISABLED_NightlyTextReachesNanoGptsLoss) {
+  const std::string corpus = HEEDFUL_GOLDENS "/corpora/tinyshakespeare.txt";
+  if (!std::filesystem::exists(corpus)) GTEST_SKIP() << corpus << " is absent";
+  const Context context(2);
+  const Report report =
+      run_experiment(find_experiment("text"), Lab(context, {.full = true, .seed = 0, .corpus = corpus}));
+  Index judged = 0;
+  for (const Claim& claim : report.claims) {
+    EXPECT_FALSE(claim.failed()) << claim.statement.text << ": " << claim.measured;
+    judged += claim.statement.source == "nanoGPT, README (1.88)";
+  }
+  EXPECT_EQ(judged, 1);
 }
 
 // A lab whose kernel makes the second trap's mistake: the article's figure is then not what is measured.

@@ -50,8 +50,8 @@ RunResult train_one(const TrainOptions& options, SharedProgress& progress) {
     result.loss = trainer.state().loss;
   } catch (const Error&) {  // the loss was no longer finite
     result.loss = std::numeric_limits<double>::quiet_NaN();
-    progress.advance(options.steps - trainer.state().step);
   }
+  progress.advance(options.steps - std::ssize(result.losses.x) * kLossStride);
   result.decoder = {trainer.state().decoder.config, trainer.state().decoder.parameters.copy()};
   if (std::isfinite(result.loss)) {
     result.accuracy = evaluate<float>(single, result.decoder, options.task, kQuestions, kQuestionSeed);
