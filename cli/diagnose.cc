@@ -85,6 +85,8 @@ int judge_files(const Context& context, const DiagnoseFlags& flags) {
   CaseOverrides overrides;
   if (!flags.dtype.empty()) overrides.type = parse_declared_type(flags.dtype);
   overrides.declared = flags.declared;
+  require(std::filesystem::exists(flags.path), "diagnose", "{}: expected a file or a folder, got nothing there",
+          flags.path);
   if (std::filesystem::is_directory(flags.path)) {
     const ProbeAnswers answers = read_probes(flags.path, overrides);
     Diagnosis diagnosis = diagnose(context, answers.observations);

@@ -45,6 +45,7 @@ TEST_F(Diagnose, OneCaseInOneFile) {
   expect_refused("diagnose case.npz --declared window=-1", "window: expected at least 0");
   expect_refused("diagnose case.npz --dtype f8", "dtype: expected one of");
   expect_refused("diagnose missing.npz", "missing.npz");
+  write("case.txt", "q k v");
   expect_refused("diagnose case.txt", ".npz or .safetensors");
   expect_refused("diagnose", "expected one of CASE");
   expect_refused("diagnose case.npz --list", "got 2");
