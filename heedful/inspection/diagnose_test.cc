@@ -82,8 +82,8 @@ TEST(Diagnose, ScoresBeyondACoarseTypeHaveNoErrorOfTheirOwn) {
   EXPECT_TRUE(d.names("mask_puts_1e5") && d.names("numerics_scores_rounded"));
 }
 
-// A verdict on one random case each, right and wrong in turn: what is right is never called wrong, what is named is what
-// was done, and what is called correct although wrong is listed as not excluded.
+// A verdict on one random case each, right and wrong in turn: what is right is never called wrong, what is named is
+// what was done, and what is called correct although wrong is listed as not excluded.
 TEST(Diagnose, RandomCasesOneByOne) {
   const Context context(2);
   Random random(11);
