@@ -3,8 +3,8 @@
 // chain over ascending keys, every element of dk and dv one chain over ascending heads and queries.
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <type_traits>
-#include <vector>
 
 #include "heedful/attention/attention.h"
 #include "heedful/attention/fused_backward_call.h"
@@ -77,9 +77,11 @@ void attention_backward(const Context& context, const AttentionGradients<T>& gra
 
   const bool several = call.chunks > 1;
   const bool in_place = gradients.dq.stride(3) == 1 && D % kPanel == 0;
-  const Memory<T> means(several ? B * H * Tq : 0),
-      dq_sums(several && !in_place ? B * H * Tq * round_up(D, kPanel) : 0);
-  std::vector<std::atomic<Index>> chunks_done(several ? static_cast<std::size_t>(B * H * call.tiles) : 0);
+  const Memory<T, 0> means(several ? B * H * Tq : 0);
+  const Memory<T, 1> dq_sums(several && !in_place ? B * H * Tq * round_up(D, kPanel) : 0);
+  const Index tiles = several ? B * H * call.tiles : 0;
+  const Memory<std::atomic<Index>> chunks_done(tiles);
+  std::uninitialized_value_construct_n(chunks_done.data(), tiles);
   if (several) {
     call.means = means.data();
     call.dq_sums = in_place ? nullptr : dq_sums.data();

@@ -8,9 +8,11 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "heedful/attention/attention.h"
 #include "heedful/attention/attention_shapes.h"
@@ -131,26 +133,47 @@ constexpr Index round_up(Index n, Index step) {
 template <class Work>
 void in_order(const Context& context, Index count, const Work& work) {
   std::atomic<Index> next = 0;
-  const auto take = [&](Index) {
+  context.parallel_for(std::min<Index>(context.threads(), count), [&](Index) {
     for (Index i = next++; i < count; i = next++) work(i);
-  };
-  context.parallel_for(std::min<Index>(context.threads(), count), [&take](Index n) { take(n); });
+  });
 }
 
-// Uninitialised elements on a cache line.
-template <class T>
+// Uninitialised elements on a cache line. What is given back is kept for the thread's next request of that type and
+// use, so that the same step again allocates nothing.
+template <class T, int kUse = 0>
 class Memory {
  public:
-  explicit Memory(Index count)
-      : data_(static_cast<T*>(::operator new(static_cast<std::size_t>(count) * sizeof(T), kAlignment))) {}
-  ~Memory() { ::operator delete(data_, kAlignment); }
+  explicit Memory(Index count) : buffer_(std::exchange(kept, {})) {
+    if (buffer_.size() >= count) return;
+    buffer_ = {};  // first: both at once would be the peak
+    buffer_ = Buffer(count);
+  }
+  ~Memory() { kept = std::move(buffer_); }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
-  T* data() const { return data_; }
+  T* data() const { return buffer_.data(); }
 
  private:
-  static constexpr std::align_val_t kAlignment{64};
-  T* data_;
+  class Buffer {
+   public:
+    Buffer() = default;
+    explicit Buffer(Index count)
+        : data_(static_cast<T*>(::operator new(static_cast<std::size_t>(count) * sizeof(T), kAlignment))),
+          size_(count) {}
+    Index size() const { return size_; }
+    T* data() const { return data_.get(); }
+
+   private:
+    static constexpr std::align_val_t kAlignment{64};
+    struct Free {
+      void operator()(T* data) const { ::operator delete(data, kAlignment); }
+    };
+    std::unique_ptr<T, Free> data_;
+    Index size_ = 0;
+  };
+
+  static thread_local inline Buffer kept;
+  Buffer buffer_;
 };
 
 // Memory of one task: the first kInline bytes lie on the stack, so that small problems ask the allocator for nothing.

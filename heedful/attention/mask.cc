@@ -55,21 +55,6 @@ bool AttentionMask<T>::is_hole(Index b, Index h, Index i, Index j) const {
   return !bias_.empty() && bias_(b, h, i, j) == -std::numeric_limits<T>::infinity();
 }
 
-template <class T>
-void AttentionMask<T>::visible_runs(std::vector<KeyRange>& runs, Index b, Index h, Index i) const {
-  runs.clear();
-  const KeyRange all = range(b, i);
-  if (!has_holes()) {
-    if (all.size() > 0) runs.push_back(all);
-    return;
-  }
-  for (Index j = all.begin; j < all.end; ++j) {
-    if (is_hole(b, h, i, j)) continue;
-    if (runs.empty() || runs.back().end != j) runs.push_back({j, j});
-    ++runs.back().end;
-  }
-}
-
 namespace {
 
 constexpr Index kWordBits = 64;
@@ -115,17 +100,6 @@ void AttentionMask<T>::visible_bits(std::span<std::uint64_t> words, Index b, Ind
     }
     begin += kWordBits;
   }
-}
-
-template <class T>
-KeyRange AttentionMask<T>::range_of_batch(Index b) const {
-  KeyRange all;
-  for (Index i = 0; i < shape_.Tq; ++i) {
-    const KeyRange row = range(b, i);
-    if (row.size() == 0) continue;
-    all = all.size() == 0 ? row : KeyRange{std::min(all.begin, row.begin), std::max(all.end, row.end)};
-  }
-  return all;
 }
 
 template <class T>

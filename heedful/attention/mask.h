@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "heedful/attention/attention_shapes.h"
 
@@ -31,14 +30,8 @@ class AttentionMask {
   bool has_holes() const { return !keep_.empty() || !query_documents_.empty() || !bias_.empty(); }
   bool sees(Index b, Index h, Index i, Index j) const { return range(b, i).contains(j) && !is_hole(b, h, i, j); }
 
-  // The keys that the row sees, ascending, as the fewest ranges; none where the row is empty.
-  void visible_runs(std::vector<KeyRange>& runs, Index b, Index h, Index i) const;
-
   // Bit n of words[n / 64] says whether the row sees key begin + n.
   void visible_bits(std::span<std::uint64_t> words, Index b, Index h, Index i, Index begin) const;
-
-  // The smallest range that holds the ranges of all queries of sequence b.
-  KeyRange range_of_batch(Index b) const;
 
   // Throws Error naming the first row that sees no key.
   void refuse_empty_rows() const;

@@ -24,7 +24,7 @@ constexpr int kMaxThreads = 1024;
 struct Context::Arena {
   explicit Arena(int count) : threads(count) {}
 
-  void run(Index count, const std::function<void(Index)>& work) const {
+  void run(Index count, const Borrowed& work) const {
     std::atomic<Index> next = 0;
     std::exception_ptr failure;
     std::mutex failure_mutex;
@@ -49,7 +49,7 @@ struct Context::Arena {
 struct Context::Arena {
   explicit Arena(int threads) : arena(threads) {}
 
-  void run(Index count, const std::function<void(Index)>& work) {
+  void run(Index count, const Borrowed& work) {
     arena.execute([&] { oneapi::tbb::parallel_for(Index{0}, count, work); });
   }
 
@@ -68,7 +68,7 @@ Context::~Context() = default;
 Context::Context(Context&&) noexcept = default;
 Context& Context::operator=(Context&&) noexcept = default;
 
-void Context::parallel_for(Index count, const std::function<void(Index)>& work) const {
+void Context::run(Index count, const Borrowed& work) const {
   if (arena_ == nullptr || count < 2) {
     for (Index i = 0; i < count; ++i) work(i);
     return;

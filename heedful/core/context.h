@@ -3,7 +3,6 @@
 #ifndef HEEDFUL_CORE_CONTEXT_H_
 #define HEEDFUL_CORE_CONTEXT_H_
 
-#include <functional>
 #include <memory>
 
 #include "heedful/core/view.h"
@@ -21,9 +20,20 @@ class Context {
 
   // Calls work(i) for every i in [0, count), in any order and on up to threads() threads. An exception thrown by
   // one call is thrown here.
-  void parallel_for(Index count, const std::function<void(Index)>& work) const;
+  template <class Work>
+  void parallel_for(Index count, const Work& work) const {
+    run(count, {&work, [](const void* w, Index i) { (*static_cast<const Work*>(w))(i); }});
+  }
 
  private:
+  // A callable of the caller's, borrowed: unlike std::function it never asks for memory.
+  struct Borrowed {
+    const void* work;
+    void (*call)(const void* work, Index i);
+    void operator()(Index i) const { call(work, i); }
+  };
+  void run(Index count, const Borrowed& work) const;
+
   struct Arena;
   int threads_;
   std::unique_ptr<Arena> arena_;  // none when threads_ is 1

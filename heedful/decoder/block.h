@@ -12,7 +12,7 @@
 
 namespace heedful {
 
-// Reads x [N, C] and leaves the block's result where block_output() finds it.
+// Reads x [N, C] and leaves the block's result [R, C] where block_output() finds it.
 template <class T>
 void block_forward(const Context& context, BlockActivations<T>& activations, View<const T, 2> x,
                    const BlockWeights<const T>& weights, const BlockRows<T>& rows);
@@ -23,10 +23,10 @@ View<const T, 2> block_output(const BlockActivations<T>& activations, const Deco
                                                      : activations.feed_forward_norm.output.view();
 }
 
-// room.dx [N, C] holds the gradient of the block's result on entry and that of x on return; the weights' gradients
-// are added to.
+// The gradient of the block's result stands in dx's first R rows on entry, that of x [N, C] in dx on return, where dx is
+// that of activations.memory; the weights' gradients are added to.
 template <class T>
-void block_backward(const Context& context, BackwardRoom<T>& room, const BlockWeights<T>& gradients,
+void block_backward(const Context& context, const Activations<T>& activations, const BlockWeights<T>& gradients,
                     const BlockSaved<T>& saved, const BlockWeights<const T>& weights);
 
 }  // namespace heedful

@@ -92,7 +92,7 @@ TEST(Cost, ClosedFormsEqualTheActivations) {
   for (int trial = 0; trial < 100; ++trial) {
     const DecoderConfig config = drawn(random);
     Activations<float> a;
-    a.prepare(config, 3, config.context);
+    a.prepare(config, 3, config.context, config.context);
     Index total = a.embedded.size() + a.logits.size() + elements(a.final_norm);
     for (const auto& b : a.blocks) {
       total += elements(b.attention_norm) + elements(b.feed_forward_norm);

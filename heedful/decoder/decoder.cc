@@ -1,6 +1,5 @@
 #include "heedful/decoder/decoder.h"
 
-#include <numeric>
 #include <span>
 
 #include "heedful/core/error.h"
@@ -11,13 +10,6 @@
 
 namespace heedful {
 namespace {
-
-// Positions of `length` new tokens: start, start + 1, …
-Tensor<Index, 2> positions_from(Index start, Index length) {
-  Tensor<Index, 2> positions({1, length});
-  std::iota(positions.begin(), positions.end(), start);
-  return positions;
-}
 
 template <class T>
 Index cached_length(const KvCache<T>* cache) {
@@ -52,14 +44,16 @@ void add_positions(View<T, 2> x, View<const T, 2> table, Index start, Index leng
 
 template <class T>
 View<const T, 3> decoder_forward(const Context& context, Activations<T>& activations, const Decoder<T>& decoder,
-                                 View<const Index, 2> tokens, KvCache<T>* cache) {
+                                 View<const Index, 2> tokens, KvCache<T>* cache, Index wanted) {
   const DecoderConfig& config = decoder.config;
   check_tokens(tokens, config, cache);
+  require(0 <= wanted && wanted <= tokens.extent(1), "decoder", "wanted: expected 0 to {} positions, got {}",
+          tokens.extent(1), wanted);
   const Index batch = tokens.extent(0), length = tokens.extent(1);
-  const DecoderWeights<const T> weights = decoder.weights();
   const Index start = cached_length(cache);
-  const Tensor<Index, 2> positions = positions_from(start, length);
-  activations.prepare(config, batch, length);
+  activations.prepare(config, batch, length, wanted == 0 ? length : wanted);
+  const DecoderWeights<const T>& weights = activations.weights.on(config, decoder.parameters.data());
+  const View<const Index, 2> positions = activations.positions.numbers.view().slice(1, start, start + length);
 
   embedding_forward<T>(context, activations.embedded.view(), weights.token_embedding, flat(tokens));
   if (config.position == Position::learned) {
@@ -77,7 +71,7 @@ View<const T, 3> decoder_forward(const Context& context, Activations<T>& activat
   norm_forward<T>(context, activations.final_norm, x, weights.final_norm, config);
   linear_forward<T>(context, activations.logits, activations.final_norm.output, weights.unembedding.weight,
                     weights.unembedding.bias);
-  return View<const T, 3>(activations.logits.data(), {batch, length, config.vocabulary});
+  return View<const T, 3>(activations.logits.data(), {batch, activations.wanted, config.vocabulary});
 }
 
 template <class T>
@@ -85,13 +79,14 @@ void decoder_backward(const Context& context, View<T, 1> gradients, Activations<
                       const Decoder<T>& decoder, View<const Index, 2> tokens) {
   const DecoderConfig& config = decoder.config;
   const Index batch = activations.batch, length = activations.length;
-  const DecoderWeights<const T> weights = decoder.weights();
-  const DecoderWeights<T> out = bind_weights<T>(config, gradients.data());
-  const Tensor<Index, 2> positions = positions_from(0, length);
+  const DecoderWeights<const T>& weights = activations.weights.on(config, decoder.parameters.data());
+  const DecoderWeights<T>& out = activations.gradients.on(config, gradients.data());
+  const View<const Index, 2> positions = activations.positions.numbers.view().slice(1, 0, length);
   activations.prepare_backward();
-  BackwardRoom<T>& room = activations.room;
+  const Index rows = batch * activations.wanted;
+  const BackwardRoom<T> room = activations.room(rows);
 
-  const View<const T, 2> dlogit_rows(dlogits.data(), {batch * length, config.vocabulary});
+  const View<const T, 2> dlogit_rows(dlogits.data(), {rows, config.vocabulary});
   linear_backward<T>(context, {room.dnorm, out.unembedding.weight, out.unembedding.bias}, dlogit_rows,
                      activations.final_norm.output, weights.unembedding.weight);
   norm_backward<T>(context, room.dx, out.final_norm, room.dnorm, activations.final_norm, weights.final_norm);
@@ -99,20 +94,22 @@ void decoder_backward(const Context& context, View<T, 1> gradients, Activations<
     const auto at = static_cast<std::size_t>(layer);
     const View<const T, 2> x =
         layer == 0 ? activations.embedded.view() : block_output(activations.blocks[at - 1], config);
-    const BlockRows<T> rows{config, activations.positions, positions, batch};
-    block_backward<T>(context, room, out.blocks[at], {x, activations.blocks[at], rows}, weights.blocks[at]);
+    const BlockRows<T> block_rows{config, activations.positions, positions, batch};
+    block_backward<T>(context, activations, out.blocks[at], {x, activations.blocks[at], block_rows},
+                      weights.blocks[at]);
   }
-  embedding_backward<T>(context, out.token_embedding, room.dx, flat(tokens));
+  const View<const T, 2> dx = activations.memory.dx;  // [B·T, C]
+  embedding_backward<T>(context, out.token_embedding, dx, flat(tokens));
   if (config.position == Position::learned) {
     for (Index row = 0; row < batch * length; ++row) {
-      for (Index c = 0; c < config.width; ++c) out.position_embedding(row % length, c) += room.dx(row, c);
+      for (Index c = 0; c < config.width; ++c) out.position_embedding(row % length, c) += dx(row, c);
     }
   }
 }
 
 #define HEEDFUL_INSTANTIATE(T)                                                                                \
   template View<const T, 3> decoder_forward<T>(const Context&, Activations<T>&, const Decoder<T>&,            \
-                                               View<const Index, 2>, KvCache<T>*);                            \
+                                               View<const Index, 2>, KvCache<T>*, Index);                     \
   template void decoder_backward<T>(const Context&, View<T, 1>, Activations<T>&, In<T, 3>, const Decoder<T>&, \
                                     View<const Index, 2>);
 HEEDFUL_INSTANTIATE(float)

@@ -27,13 +27,14 @@ struct Decoder {
   DecoderWeights<const T> weights() const { return bind_weights<const T>(config, parameters.data()); }
 };
 
-// Logits [B, T, V] of tokens [B, T], a view on `activations`, valid until its next use. Throws Error where a token is
-// outside the vocabulary or the sequence longer than the context.
+// Logits [B, n, V] of the last n = `wanted` positions of tokens [B, T], or of all T where it is 0; a view on
+// `activations`, valid until its next use. Asking for fewer saves most of the last block's work and changes no bit of
+// the rest. Throws Error where a token is outside the vocabulary or the sequence longer than the context.
 template <class T>
 View<const T, 3> decoder_forward(const Context& context, Activations<T>& activations, const Decoder<T>& decoder,
-                                 View<const Index, 2> tokens, KvCache<T>* cache = nullptr);
+                                 View<const Index, 2> tokens, KvCache<T>* cache = nullptr, Index wanted = 0);
 
-// Adds the gradient of every parameter to `gradients` [parameter_count], given dlogits [B, T, V], after a forward
+// Adds the gradient of every parameter to `gradients` [parameter_count], given dlogits [B, n, V], after a forward
 // pass without a cache that filled `activations`.
 template <class T>
 void decoder_backward(const Context& context, View<T, 1> gradients, Activations<T>& activations, In<T, 3> dlogits,

@@ -39,7 +39,7 @@ void feed_forward_forward(const Context& context, View<T, 2> y, BlockActivations
 }
 
 template <class T>
-void feed_forward_backward(const Context& context, BackwardRoom<T>& room, const BlockWeights<T>& gradients,
+void feed_forward_backward(const Context& context, const BackwardRoom<T>& room, const BlockWeights<T>& gradients,
                            View<const T, 2> dy, const FeedForwardSaved<T>& saved,
                            const BlockWeights<const T>& weights) {
   const auto& [x, activations, config] = saved;
@@ -58,11 +58,12 @@ void feed_forward_backward(const Context& context, BackwardRoom<T>& room, const 
   }
 }
 
-#define HEEDFUL_INSTANTIATE(T)                                                                                       \
-  template void feed_forward_forward<T>(const Context&, View<T, 2>, BlockActivations<T>&, View<const T, 2>,          \
-                                        const BlockWeights<const T>&, const DecoderConfig&);                         \
-  template void feed_forward_backward<T>(const Context&, BackwardRoom<T>&, const BlockWeights<T>&, View<const T, 2>, \
-                                         const FeedForwardSaved<T>&, const BlockWeights<const T>&);
+#define HEEDFUL_INSTANTIATE(T)                                                                              \
+  template void feed_forward_forward<T>(const Context&, View<T, 2>, BlockActivations<T>&, View<const T, 2>, \
+                                        const BlockWeights<const T>&, const DecoderConfig&);                \
+  template void feed_forward_backward<T>(const Context&, const BackwardRoom<T>&, const BlockWeights<T>&,    \
+                                         View<const T, 2>, const FeedForwardSaved<T>&,                      \
+                                         const BlockWeights<const T>&);
 HEEDFUL_INSTANTIATE(float)
 HEEDFUL_INSTANTIATE(double)
 #undef HEEDFUL_INSTANTIATE

@@ -12,7 +12,7 @@
 
 namespace heedful {
 
-// y [N, C] of x [N, C]; gate, up and hidden are kept in `activations`.
+// y [R, C] of x [R, C]; gate, up and hidden are kept in `activations`.
 template <class T>
 void feed_forward_forward(const Context& context, View<T, 2> y, BlockActivations<T>& activations, View<const T, 2> x,
                           const BlockWeights<const T>& weights, const DecoderConfig& config);
@@ -24,9 +24,9 @@ struct FeedForwardSaved {
   const DecoderConfig& config;
 };
 
-// room.dnorm [N, C] = dx for dy [N, C]; the weights' gradients are added to.
+// room.dnorm [R, C] = dx for dy [R, C]; the weights' gradients are added to.
 template <class T>
-void feed_forward_backward(const Context& context, BackwardRoom<T>& room, const BlockWeights<T>& gradients,
+void feed_forward_backward(const Context& context, const BackwardRoom<T>& room, const BlockWeights<T>& gradients,
                            View<const T, 2> dy, const FeedForwardSaved<T>& saved,
                            const BlockWeights<const T>& weights);
 

@@ -20,7 +20,13 @@ template <class T>
 double decoder_loss(const Context& context, Activations<T>& activations, const Decoder<T>& decoder,
                     const Batch<T>& batch);
 
-// The loss; `gradients` [parameter_count] are assigned.
+// The loss times `factor`, whose gradient is added to `gradients` [parameter_count]. What stands before the first
+// position that counts costs no more than its keys and values in the last block.
+template <class T>
+double add_loss_gradients(const Context& context, Tensor<T, 1>& gradients, Activations<T>& activations,
+                          const Decoder<T>& decoder, const Batch<T>& batch, double factor);
+
+// The loss; `gradients` are assigned.
 template <class T>
 double decoder_loss_and_gradients(const Context& context, Tensor<T, 1>& gradients, Activations<T>& activations,
                                   const Decoder<T>& decoder, const Batch<T>& batch);

@@ -1,9 +1,11 @@
 // The attention sub-layer of a block: project to queries, keys and values, turn them where the position is rotary,
 // attend, project back.
 //
-//     q = x·query   k = x·key   v = x·value       [N, H·D], [N, G·D], [N, G·D]   seen as [B, heads, T, D] by strides
-//     heads = attention(q, k, v)                  [N, H·D]   causal
-//     y = heads·output                            [N, C]
+//     q = x·query   k = x·key   v = x·value       [R, H·D], [N, G·D], [N, G·D]   seen as [B, heads, T, D] by strides
+//     heads = attention(q, k, v)                  [R, H·D]   causal
+//     y = heads·output                            [R, C]
+//
+// R = N but in a last block of which not all positions are wanted (activations.h).
 #ifndef HEEDFUL_DECODER_SELF_ATTENTION_H_
 #define HEEDFUL_DECODER_SELF_ATTENTION_H_
 
@@ -27,7 +29,7 @@ struct BlockRows {
   Index layer = 0;                 // the cache's layer
 };
 
-// y [N, C] of x [N, C]; q, k, v, heads and the row statistics are kept in `activations`.
+// y [R, C] of x [N, C]; q, k, v, heads and the row statistics are kept in `activations`.
 template <class T>
 void self_attention_forward(const Context& context, View<T, 2> y, BlockActivations<T>& activations,
                             View<const T, 2> x, const BlockWeights<const T>& weights, const BlockRows<T>& rows);
@@ -39,10 +41,11 @@ struct BlockSaved {
   const BlockRows<T>& rows;  // without a cache
 };
 
-// room.dnorm [N, C] = dx for dy [N, C]; the weights' gradients are added to.
+// dx [N, C] for dy [R, C]; the weights' gradients are added to. dx begins where room.dnorm does.
 template <class T>
-void self_attention_backward(const Context& context, BackwardRoom<T>& room, const BlockWeights<T>& gradients,
-                             View<const T, 2> dy, const BlockSaved<T>& saved, const BlockWeights<const T>& weights);
+void self_attention_backward(const Context& context, View<T, 2> dx, const BackwardRoom<T>& room,
+                             const BlockWeights<T>& gradients, View<const T, 2> dy, const BlockSaved<T>& saved,
+                             const BlockWeights<const T>& weights);
 
 // The heads of rows [B·T, heads · D] as [B, heads, T, D]: strides only, no number moves.
 template <class T>

@@ -51,9 +51,9 @@ Generation<T> generate(const Context& context, const Decoder<T>& decoder, View<c
     const Index begin = cache ? (i == 0 ? 0 : end - 1) : std::max(end - config.context, Index{0});
     const Tensor<Index, 2> tokens = columns(sequences, begin, end);
     const View<const T, 3> logits =
-        decoder_forward<T>(context, activations, decoder, tokens, cache ? &*cache : nullptr);
+        decoder_forward<T>(context, activations, decoder, tokens, cache ? &*cache : nullptr, 1);
     for (Index b = 0; b < batch; ++b) {
-      const View<const T, 1> row = logits[b][end - begin - 1];
+      const View<const T, 1> row = logits[b][0];
       std::copy_n(row.data(), config.vocabulary, &result.logits(b, i, 0));
       const Index token = sample<T>(row, options.sampler, random);
       result.tokens(b, i) = sequences(b, end) = token;

@@ -151,7 +151,8 @@ double cross_entropy(const Context& context, const CrossEntropyOutput<T>& output
       add(work.first, end);
     }
   } else {
-    std::vector<double> all(static_cast<std::size_t>(rows));
+    thread_local std::vector<double> all;  // grows to the largest call, so that a training step allocates nothing
+    all.resize(static_cast<std::size_t>(rows));
     work.losses = all.data();
     internal::for_rows(context, rows, vocabulary, [&](Index begin, Index end) { losses_of_rows(work, begin, end); });
     add(0, rows);

@@ -23,8 +23,8 @@ void for_rows(const Context& context, Index rows, Index elements_per_row, const 
     if (rows > 0) work(Index{0}, rows);
     return;
   }
-  const auto task = [&](Index i) { work(i * rows_per_task, std::min(rows, (i + 1) * rows_per_task)); };
-  context.parallel_for((rows + rows_per_task - 1) / rows_per_task, [&task](Index i) { task(i); });
+  context.parallel_for((rows + rows_per_task - 1) / rows_per_task,
+                       [&](Index i) { work(i * rows_per_task, std::min(rows, (i + 1) * rows_per_task)); });
 }
 
 // Calls body(std::true_type{}) when every stride is 1, so that the compiler sees neighbours, and

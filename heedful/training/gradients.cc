@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "heedful/core/error.h"
-#include "heedful/kernels/cross_entropy.h"
 #include "heedful/kernels/sum.h"
 
 namespace heedful {
@@ -45,15 +43,7 @@ double accumulated_loss_and_gradients(const Context& context, Tensor<T, 1>& grad
                          rows_of(batch.loss_weights, begin, begin + size)};
     const double share = weight_of(micro.loss_weights) / total;
     if (share == 0) continue;  // nothing in it counts
-    const View<const T, 3> logits = decoder_forward<T>(context, activations, decoder, micro.tokens);
-    activations.prepare_backward();
-    Tensor<T, 2>& dlogits = activations.room.dlogits;
-    const std::span<const Index> targets(micro.targets.data(), static_cast<std::size_t>(micro.targets.size()));
-    const View<const T, 1> weights(micro.loss_weights.data(), {micro.loss_weights.size()});
-    loss += share * cross_entropy<T>(context, {dlogits, {}}, activations.logits, targets, weights);
-    for (T& each : dlogits) each *= static_cast<T>(share);
-    decoder_backward<T>(context, gradients.view(), activations, View<const T, 3>(dlogits.data(), logits.extents()),
-                        decoder, micro.tokens);
+    loss += add_loss_gradients(context, gradients, activations, decoder, micro, share);
   }
   return loss;
 }

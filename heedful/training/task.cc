@@ -11,10 +11,18 @@ void validate(const Task& task) {
           task.alphabet);
 }
 
+namespace {
+
+void turn_into_answer(TaskKind kind, std::span<Index> question) {
+  if (kind == TaskKind::sort) std::ranges::sort(question);
+  if (kind == TaskKind::reverse) std::ranges::reverse(question);
+}
+
+}  // namespace
+
 std::vector<Index> answer(TaskKind kind, std::span<const Index> question) {
   std::vector<Index> result(question.begin(), question.end());
-  if (kind == TaskKind::sort) std::sort(result.begin(), result.end());
-  if (kind == TaskKind::reverse) std::reverse(result.begin(), result.end());
+  turn_into_answer(kind, result);
   return result;
 }
 
@@ -33,18 +41,15 @@ Batch<T> make_batch(const Task& task, Index batch) {
 
 template <class T>
 void draw_batch(Batch<T>& batch, const Task& task, Random& random) {
-  const Index n = batch.tokens.extent(0), length = task.length;
-  const Tensor<Index, 2> questions = draw_questions(task, n, random);
-  std::vector<Index> sequence(static_cast<std::size_t>(task.context()));
-  for (Index b = 0; b < n; ++b) {
-    const std::span<const Index> question(&questions(b, 0), static_cast<std::size_t>(length));
-    const auto separator = std::copy(question.begin(), question.end(), sequence.begin());
-    *separator = task.separator();
-    std::ranges::copy(answer(task.kind, question), separator + 1);
-    for (Index t = 0; t < 2 * length; ++t) {
-      batch.tokens(b, t) = sequence[static_cast<std::size_t>(t)];
-      batch.targets(b, t) = sequence[static_cast<std::size_t>(t + 1)];
-    }
+  const Index length = task.length;
+  for (Index b = 0; b < batch.tokens.extent(0); ++b) {
+    Index *tokens = &batch.tokens(b, 0), *targets = &batch.targets(b, 0);  // both [2L], of the sequence's 2L + 1
+    for (Index t = 0; t < length; ++t) tokens[t] = random.integer(0, task.alphabet);
+    tokens[length] = task.separator();
+    std::copy_n(tokens, length, targets + length);
+    turn_into_answer(task.kind, {targets + length, static_cast<std::size_t>(length)});
+    std::copy_n(tokens + 1, length, targets);
+    std::copy_n(targets + length, length - 1, tokens + length + 1);
   }
 }
 

@@ -1,0 +1,91 @@
+// A training step asks the allocator for nothing once the first one is done. Every operator new of this program is
+// counted while the counter is on.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "heedful/training/options.h"
+#include "heedful/training/trainer.h"
+
+namespace {
+
+std::atomic<bool> counting = false;
+std::atomic<int> allocations = 0;
+
+void* allocate(std::size_t bytes, std::size_t alignment) {
+  if (counting) ++allocations;
+  void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  return allocate(bytes, alignof(std::max_align_t));
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+namespace heedful {
+namespace {
+
+template <class T>
+int allocations_of_a_step(const TrainOptions& options, int threads) {
+  const Context context(threads);
+  Trainer<T> trainer(new_training<T>(options), context);
+  for (int step = 0; step < 3; ++step) trainer.step();
+  allocations = 0;
+  counting = true;
+  for (int step = 0; step < 3; ++step) trainer.step();
+  counting = false;
+  return allocations;
+}
+
+TEST(Allocation, TheCounterCounts) {
+  counting = true;
+  allocations = 0;
+  delete new int(1);
+  counting = false;
+  EXPECT_EQ(allocations, 1);
+}
+
+TEST(Allocation, AStepAllocatesNothing) {
+  TrainOptions options;
+  fit_model_to_task(options);
+  EXPECT_EQ(allocations_of_a_step<float>(options, 1), 0);
+  EXPECT_EQ(allocations_of_a_step<double>(options, 1), 0);
+  EXPECT_EQ(allocations_of_a_step<float>(options, 2), 0);  // what the scheduler takes for itself comes from elsewhere
+  options.model.norm_placement = NormPlacement::post;
+  options.model.norm = Norm::rms;
+  options.model.activation = FeedForward::swiglu;
+  options.model.position = Position::rotary;
+  options.model.kv_heads = 1;
+  EXPECT_EQ(allocations_of_a_step<float>(options, 1), 0);
+}
+
+TEST(Allocation, NorDoesOneOnSequencesOfSeveralChunks) {
+  TrainOptions options;
+  options.task.length = 300;
+  options.batch = 1;
+  fit_model_to_task(options);
+  EXPECT_EQ(allocations_of_a_step<float>(options, 1), 0);
+}
+
+}  // namespace
+}  // namespace heedful
