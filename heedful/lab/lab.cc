@@ -31,7 +31,7 @@ constexpr Experiment kExperiments[] = {
     {"intervention", "what a head weighs against what the answer loses without it", run_intervention, 0.3, 0.3},
     {"traps", "nine silent mistakes, each run wrong and right, with the check that tells", run_traps, 0.3, 0.3},
     {"exercises", "the exercises of both documents, computed", run_exercises, 0.2, 0.2},
-    {"text", "predicting the next letter of a text whose end is held out", run_text, 3, 25},
+    {"text", "predicting the next letter of a text whose end is held out", run_text, 7, 25},
 };
 
 }  // namespace

@@ -108,7 +108,7 @@ void measure_table(Report& report, const Lab& lab) {
 
 // Where training starts to feel it: the same width cut into fewer and wider heads, so that nothing else changes.
 void measure_training(Report& report, const Lab& lab) {
-  const Index width = lab.full() ? 128 : 64, seeds = lab.full() ? 8 : 3, steps = lab.full() ? 600 : 150;
+  const Index width = lab.full() ? 128 : 64, seeds = lab.full() ? 8 : 5, steps = lab.full() ? 600 : 300;
   std::vector<Index> head_widths;
   for (Index D = 8; D <= width; D *= 2) {
     if (lab.full() || D == 8 || D == width) head_widths.push_back(D);
@@ -155,7 +155,7 @@ void measure_training(Report& report, const Lab& lab) {
   report.curves.push_back(std::move(figure));
   if (!lab.full())
     report.notes.emplace_back(
-        "Quick: width 64, head widths 8 and 64, 3 seeds × 150 steps; --full takes width 128, head widths 8 to 128, 8 "
+        "Quick: width 64, head widths 8 and 64, 5 seeds × 300 steps; --full takes width 128, head widths 8 to 128, 8 "
         "seeds × 600 steps.");
 }
 

@@ -82,7 +82,7 @@ void claim_below(Report& report, const Statement& statement, const HeldOutScore&
 // A text that the lab writes itself and whose every letter's probability it knows.
 void measure_known_source(Report& report, const Lab& lab, double end) {
   const std::string source = "G14, §what a transformer adds";
-  const Index steps = lab.full() ? 2000 : 400;
+  const Index steps = lab.full() ? 2000 : 1000;
   const MarkovText written = write_markov_text(12, 200'000, 1.5, 41);
   CorpusOptions cut;
   cut.file = "text of known entropy";
@@ -183,7 +183,7 @@ void run_text(Report& report, const Lab& lab) {
         "No real text was given, so none was learnt: --corpus FILE takes any; `script/kjv-text > kjv.txt` writes the "
         "King James Bible. nanoGPT's figure (1.88) is judged under --full on tinyshakespeare alone.");
   }
-  if (!lab.full()) report.notes.emplace_back("Quick: 400 steps on the text of known entropy; --full takes 2000.");
+  if (!lab.full()) report.notes.emplace_back("Quick: 1000 steps on the text of known entropy; --full takes 2000.");
 }
 
 }  // namespace heedful
