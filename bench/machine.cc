@@ -141,7 +141,11 @@ std::string machine_name() {
       break;
     }
   }
-  return name + ", " + HWY_DYNAMIC_DISPATCH(target_name)();
+  return name;
+}
+
+std::string machine_target() {
+  return HWY_DYNAMIC_DISPATCH(target_name)();
 }
 
 void choose_target(const std::string& name) {

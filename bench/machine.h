@@ -16,8 +16,9 @@ double peak_gflops(const Context& context);
 // Sequential reading of `bytes` by all threads together, again and again, GB/s.
 double read_gbytes_per_second(const Context& context, Index bytes);
 
-// The processor's name and the instruction set the kernels take.
+// The processor's name, and the instruction set the kernels take ("AVX2", say).
 std::string machine_name();
+std::string machine_target();
 
 // Leaves only instruction sets up to `name` ("AVX2", say) to choose from; throws Error where the machine has none.
 void choose_target(const std::string& name);

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "bench/blas_peers.h"
 #include "bench/machine.h"
 #include "heedful/core/error.h"
 
@@ -14,6 +15,8 @@ int main(int count, char** arguments) {
   try {
     if (const char* target = std::getenv("HEEDFUL_TARGET")) heedful::choose_target(target);
     benchmark::AddCustomContext("machine", heedful::machine_name());
+    benchmark::AddCustomContext("target", heedful::machine_target());
+    benchmark::AddCustomContext("peers", heedful::blas_peers_text());
     benchmark::RunSpecifiedBenchmarks();
   } catch (const heedful::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
