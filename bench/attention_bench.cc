@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bench/contest.h"
 #include "bench/machine.h"
 #include "heedful/attention/attention.h"
 #include "heedful/attention/attention_reference.h"
@@ -90,15 +91,14 @@ struct Problem {
   }
 };
 
-// Runs `work` and reports `operations` floating-point operations a call.
+// Times `work`, and reports `operations` floating-point operations a call.
 template <class T>
 void run(benchmark::State& state, const Context& context, double operations, const auto& work) {
   double peak = peak_gflops<T>(context);
-  for (auto _ : state) work();
+  const double rate = operations / time_row(state, context.threads(), work) * 1e-9;
   peak = std::max(peak, peak_gflops<T>(context));
-  using Counter = benchmark::Counter;
-  state.counters["GFLOP/s"] = Counter(operations * 1e-9, Counter::kIsIterationInvariantRate);
-  state.counters["of_peak"] = Counter(operations * 1e-9 / peak, Counter::kIsIterationInvariantRate);
+  state.counters["GFLOP/s"] = rate;
+  state.counters["of_peak"] = rate / peak;
 }
 
 template <class T>
@@ -125,24 +125,19 @@ void decode(benchmark::State& state, const Shape& shape, int threads) {
   Problem<T> problem(shape);
   const Index bytes = (problem.k.size() + problem.v.size()) * static_cast<Index>(sizeof(T));
   double limit = read_gbytes_per_second(context, bytes);
-  for (auto _ : state) problem.forward(context);
+  const double seconds = time_row(state, threads, [&] { problem.forward(context); });
   limit = std::max(limit, read_gbytes_per_second(context, bytes));
-  using Counter = benchmark::Counter;
-  state.counters["GB/s"] = Counter(static_cast<double>(bytes) * 1e-9, Counter::kIsIterationInvariantRate);
-  state.counters["of_peak"] = Counter(static_cast<double>(bytes) * 1e-9 / limit, Counter::kIsIterationInvariantRate);
+  state.counters["GB/s"] = static_cast<double>(bytes) / seconds * 1e-9;
+  state.counters["of_peak"] = static_cast<double>(bytes) / seconds * 1e-9 / limit;
   state.counters["deviation"] = problem.out_deviation();
 }
 
 template <class T>
 void add_all(const std::string& type) {
   const auto add = [&](const char* what, const Shape& s, auto function) {
-    for (const int threads : {1, 2}) {
-      const std::string name = fmt::format("attention/{}/{}/B{}/H{}/G{}/Tq{}/Tk{}/D{}{}/threads{}", what, type, s.B,
-                                           s.H, s.G, s.Tq, s.Tk, s.D, s.causal ? "/causal" : "", threads);
-      benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { function(state, s, threads); })
-          ->UseRealTime()
-          ->Unit(benchmark::kMillisecond);
-    }
+    register_row(fmt::format("attention/{}/{}/B{}/H{}/G{}/Tq{}/Tk{}/D{}{}", what, type, s.B, s.H, s.G, s.Tq, s.Tk,
+                             s.D, s.causal ? "/causal" : ""),
+                 [=](benchmark::State& state, int threads) { function(state, s, threads); });
   };
   for (const Index D : {32, 64, 128}) {
     for (const Index T_ : {1024, 2048}) {

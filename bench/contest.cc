@@ -9,6 +9,7 @@ namespace heedful {
 namespace {
 
 constexpr int kRounds = 7;
+constexpr double kMostSeconds = 5;               // of rounds for one contestant, two rounds at least
 constexpr double kTurnSeconds = 0.02;            // of each contestant in each round, one call at least
 constexpr double kStretchSeconds = 1e-3;         // calls timed together: far above the clock's own cost
 constexpr std::chrono::milliseconds kPause{40};  // OpenBLAS' threads spin for some 26 ms, OpenMP's for less
@@ -21,7 +22,7 @@ double seconds_of(const std::function<void()>& work, int calls) {
 
 // The fastest stretch of one turn, per call.
 double take_turn(const std::function<void()>& work, double guess) {
-  work();  // brings back what the others have driven out of the caches
+  if (guess < kTurnSeconds) work();  // brings back what the others have driven out of the caches
   const int calls = std::max(1, static_cast<int>(kStretchSeconds / guess));
   double fastest = seconds_of(work, calls);
   for (double spent = fastest * calls; spent < kTurnSeconds;) {
@@ -35,11 +36,14 @@ double take_turn(const std::function<void()>& work, double guess) {
 }  // namespace
 
 void hold_contest(std::vector<Contestant>& contestants, int threads) {
+  double slowest = 0;
   for (Contestant& contestant : contestants) {
     contestant.work();
     contestant.seconds = seconds_of(contestant.work, 1);
+    slowest = std::max(slowest, contestant.seconds);
   }
-  for (int round = 0; round < kRounds; ++round) {
+  const int rounds = std::clamp(static_cast<int>(kMostSeconds / slowest), 2, kRounds);
+  for (int round = 0; round < rounds; ++round) {
     for (Contestant& contestant : contestants) {
       if (threads > 1 && contestants.size() > 1) std::this_thread::sleep_for(kPause);
       contestant.seconds = std::min(contestant.seconds, take_turn(contestant.work, contestant.seconds));
