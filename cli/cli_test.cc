@@ -64,6 +64,8 @@ TEST_F(Program, GeneratesTheSameBitsWithAndWithoutCache) {
     EXPECT_EQ(with.json()["logits"].size(), 3u);
     EXPECT_EQ(with.json()["logits"][0].size(), 6u);
   }
+  EXPECT_EQ(run("generate run --prompt '4 0 2' --json --cache-type bf16").json()["tokens"].size(), 3u);
+  expect_refused("generate run --prompt '4 0 2' --cache-type f8", "--cache-type: expected full|bf16");
   EXPECT_EQ(run("generate run --prompt '4 0 2 5'").out, run("generate run --prompt '4 0 2'").out);  // 5 separates
 }
 

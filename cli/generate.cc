@@ -20,7 +20,7 @@ namespace heedful::cli {
 namespace {
 
 struct GenerateFlags {
-  std::string run, prompt;
+  std::string run, prompt, cache_type = "full";
   std::optional<Index> tokens;
   bool no_cache = false, best = false, json = false;
   SamplerOptions sampler;
@@ -65,6 +65,7 @@ int run(const GenerateFlags& flags) {
     options.tokens = flags.tokens.value_or(corpus ? kTextTokens : prompt.extent(1) - 1);  // as the question has
     options.slide = corpus.has_value();
     options.cache = !flags.no_cache;
+    options.cache_type = enum_value<CacheType>(flags.cache_type, "flags", "--cache-type", kCacheTypeNames);
     options.sampler = flags.sampler;
     print(generate<T>(Context(flags.threads), state.decoder, prompt, options), corpus, flags);
     return kDone;
@@ -84,6 +85,10 @@ void add_generate(CLI::App& app, int& exit_code) {
   command.add_option("--tokens", flags->tokens, "How many to generate [as many as the question has; of text 200]");
   command.add_flag("--best", flags->best, "The state with the best held-out score instead of the last");
   command.add_flag("--no-cache", flags->no_cache, "Recompute the whole sequence each step; the bits are the same");
+  command
+      .add_option("--cache-type", flags->cache_type,
+                  "Keys and values kept as they are (full), or in half of a float (bf16)")
+      ->capture_default_str();
   command.add_option("--temperature", flags->sampler.temperature, "0 takes the largest logit")->capture_default_str();
   command.add_option("--top-k", flags->sampler.top_k, "Draw among the k likeliest; 0 is all")->capture_default_str();
   command.add_option("--top-p", flags->sampler.top_p, "Draw among the likeliest that reach this probability")

@@ -34,6 +34,7 @@
 #include <optional>
 
 #include "heedful/core/context.h"
+#include "heedful/core/half.h"
 #include "heedful/core/view.h"
 
 namespace heedful {
@@ -79,6 +80,9 @@ struct AttentionInputs {
   View<const T, 4> q;  // [B, H, Tq, D]
   View<const T, 4> k;  // [B, G, Tk, D]
   View<const T, 4> v;  // [B, G, Tk, E]
+  // In place of k and v, both: those of a cache that holds them in fewer bytes. They are widened, which is exact, where
+  // they are read; so the result has the bits of k and v widened beforehand. For attention_forward alone.
+  View<const Bfloat16, 4> k_bf16 = {}, v_bf16 = {};
 };
 
 // What the forward pass writes. Only `out` is required; asking for more changes nothing else.

@@ -40,9 +40,8 @@ void check_shared(const View<T, 4>& view, std::string_view name, const Attention
        shape.Tk, shape_text(view.extents()));
 }
 
-template <class T>
-AttentionShape check_inputs(const AttentionInputs<T>& inputs) {
-  const auto& [q, k, v] = inputs;
+template <class T, class S>
+AttentionShape shape_of(const View<const T, 4>& q, const View<const S, 4>& k, const View<const S, 4>& v) {
   AttentionShape shape{.B = q.extent(0),
                        .Tq = q.extent(2),
                        .Tk = k.extent(2),
@@ -60,6 +59,16 @@ AttentionShape check_inputs(const AttentionInputs<T>& inputs) {
   require(shape.H % shape.G == 0, kWhere,
           "heads: expected the query heads to be a multiple of the key-value heads, got {} and {}", shape.H, shape.G);
   return shape;
+}
+
+template <class T>
+AttentionShape check_inputs(const AttentionInputs<T>& inputs) {
+  const auto& [q, k, v, k_bf16, v_bf16] = inputs;
+  if (!k_bf16.empty() || !v_bf16.empty()) {
+    require(k.empty() && v.empty(), kWhere, "k, v: expected none beside k_bf16 and v_bf16");
+    return shape_of(q, k_bf16, v_bf16);
+  }
+  return shape_of(q, k, v);
 }
 
 template <class T>
@@ -115,6 +124,12 @@ AttentionShape check_attention(const AttentionInputs<T>& inputs, const Attention
 }
 
 template <class T>
+void refuse_bf16(const AttentionInputs<T>& inputs) {
+  require(inputs.k_bf16.empty() && inputs.v_bf16.empty(), kWhere,
+          "k_bf16, v_bf16: expected none; a cache in bfloat16 serves the forward pass alone");
+}
+
+template <class T>
 void check_outputs(const AttentionShape& shape, const AttentionOutputs<T>& outputs) {
   const Extents<3> rows{shape.B, shape.H, shape.Tq};
   const Extents<4> pairs{shape.B, shape.H, shape.Tq, shape.Tk};
@@ -151,6 +166,7 @@ double score_scale(const AttentionShape& shape, const AttentionOptions<T>& optio
 
 #define HEEDFUL_INSTANTIATE(T)                                                                       \
   template AttentionShape check_attention<T>(const AttentionInputs<T>&, const AttentionOptions<T>&); \
+  template void refuse_bf16<T>(const AttentionInputs<T>&);                                           \
   template void check_outputs<T>(const AttentionShape&, const AttentionOutputs<T>&);                 \
   template void check_backward<T>(const AttentionShape&, const AttentionGradients<T>&, In<T, 4>,     \
                                   const AttentionSaved<T>&, const AttentionOptions<T>&);             \

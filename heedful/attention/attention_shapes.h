@@ -17,6 +17,8 @@ struct AttentionShape {
 template <class T>
 AttentionShape check_attention(const AttentionInputs<T>& inputs, const AttentionOptions<T>& options);
 template <class T>
+void refuse_bf16(const AttentionInputs<T>& inputs);  // for what reads k and v alone
+template <class T>
 void check_outputs(const AttentionShape& shape, const AttentionOutputs<T>& outputs);
 template <class T>
 void check_backward(const AttentionShape& shape, const AttentionGradients<T>& gradients, In<T, 4> dout,

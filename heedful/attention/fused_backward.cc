@@ -60,6 +60,7 @@ template <class T>
 void attention_backward(const Context& context, const AttentionGradients<T>& gradients, In<T, 4> dout,
                         const AttentionInputs<T>& inputs, const AttentionSaved<T>& saved,
                         const AttentionOptions<T>& options) {
+  refuse_bf16(inputs);
   BackwardCall<T> call{.fused = {inputs, options},
                        .gradients = gradients,
                        .dbias = gradients.dbias,

@@ -109,6 +109,12 @@ struct FusedCall {
     if (opt.empty_row == EmptyRow::refuse) mask.refuse_empty_rows();
   }
 
+  // Rows of one key-value head, none where the input was not given.
+  template <class S>
+  View<const S, 2> head(const View<const S, 4>& input, Index b, Index g) const {
+    return input.empty() ? View<const S, 2>() : input[b][g];
+  }
+
   AttentionShape shape;
   const AttentionInputs<T>& inputs;
   const AttentionOptions<T>& options;

@@ -17,10 +17,16 @@ namespace {
 template <class T>
 void pack_chunk(const FusedCall<T>& call, const PackTask<T>& task) {
   const Index chunk = task.chunk, end = std::min(chunk + kChunk, call.shape.Tk);
-  pack_panels<T>(task.key_panels + chunk * call.shape.D, call.inputs.k[task.b][task.g], chunk, end);
-  if (task.values != nullptr) {
-    pack_rows<T>(task.values + chunk * task.value_stride, task.value_stride, call.inputs.v[task.b][task.g], chunk,
-                 end);
+  const auto pack = [&](auto k, auto v) {
+    pack_panels(task.key_panels + chunk * call.shape.D, k, chunk, end);
+    if (task.values != nullptr) {
+      pack_rows(task.values + chunk * task.value_stride, task.value_stride, v, chunk, end);
+    }
+  };
+  if (call.inputs.k_bf16.empty()) {
+    pack(call.inputs.k[task.b][task.g], call.inputs.v[task.b][task.g]);
+  } else {
+    pack(call.inputs.k_bf16[task.b][task.g], call.inputs.v_bf16[task.b][task.g]);
   }
 }
 template <class T>
@@ -97,7 +103,7 @@ class Forward {
   void run_packed() {
     const auto& [B, Tq, Tk, H, G, D, E] = call_.shape;
     const Index key_elements = round_up(Tk, kPanel) * D, value_stride = round_up(E, kPanel);
-    const bool ready = kernels_.rows_are_ready(call_.inputs.v);
+    const bool ready = !call_.inputs.v.empty() && kernels_.rows_are_ready(call_.inputs.v);
     const Index head_elements = key_elements + (ready ? 0 : Tk * value_stride);
     const Index at_once =
         std::clamp(kPackedBytes / (head_elements * static_cast<Index>(sizeof(T)) + 1), Index{1}, heads_);

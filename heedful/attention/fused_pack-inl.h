@@ -64,13 +64,51 @@ HWY_INLINE void transpose(V (&rows)[kLanes<T>]) {
 #endif
 }
 
-// panel[c][r] = rows[r][c·step], 0 where the row is null.
+// Numbers as they are stored, S, in the type of the arithmetic, T. Widening is exact.
 template <class T>
-void pack_panel(T* HWY_RESTRICT panel, const std::array<const T*, kPanel>& rows, Index step, Index columns) {
+T widened(T x) {
+  return x;
+}
+template <class T>
+T widened(Bfloat16 x) {
+  return bfloat16_to_float(x.bits);
+}
+template <class T>
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> load_widened(const T* from) {
+  return hn::LoadU(hn::ScalableTag<T>(), from);
+}
+template <class T>
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> load_widened(const Bfloat16* from) {
+  const hn::ScalableTag<T> d;
+  const hn::Rebind<float, decltype(d)> single;
+  const hn::Rebind<std::uint32_t, decltype(d)> bits;
+  const hn::Rebind<std::uint16_t, decltype(d)> stored;
+  const auto wide =
+      hn::ShiftLeft<16>(hn::PromoteTo(bits, hn::LoadU(stored, reinterpret_cast<const std::uint16_t*>(from))));
+  if constexpr (sizeof(T) == sizeof(float)) {
+    return hn::BitCast(d, wide);
+  } else {
+    return hn::PromoteTo(d, hn::BitCast(single, wide));
+  }
+}
+template <class T>
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> load_first_widened(const T* from, Index count) {
+  return LoadFirst(hn::ScalableTag<T>(), from, static_cast<size_t>(count));
+}
+template <class T>
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> load_first_widened(const Bfloat16* from, Index count) {
+  Bfloat16 lanes[kLanes<T>] = {};
+  std::copy_n(from, count, lanes);
+  return load_widened<T>(lanes);
+}
+
+// panel[c][r] = rows[r][c·step], 0 where the row is null.
+template <class T, class S>
+void pack_panel(T* HWY_RESTRICT panel, const std::array<const S*, kPanel>& rows, Index step, Index columns) {
   if (step != 1) {
     for (Index c = 0; c < columns; ++c) {
       for (std::size_t r = 0; r < kPanel; ++r) {
-        panel[c * kPanel + static_cast<Index>(r)] = rows[r] != nullptr ? rows[r][c * step] : T{0};
+        panel[c * kPanel + static_cast<Index>(r)] = rows[r] != nullptr ? widened<T>(rows[r][c * step]) : T{0};
       }
     }
     return;
@@ -82,7 +120,7 @@ void pack_panel(T* HWY_RESTRICT panel, const std::array<const T*, kPanel>& rows,
       V lines[kLanes<T>];
       HWY_UNROLL(16)
       for (int n = 0; n < kLanes<T>; ++n) {
-        const T* row = rows[static_cast<std::size_t>(r + n)];
+        const S* row = rows[static_cast<std::size_t>(r + n)];
         lines[n] = row != nullptr ? load(row + c) : hn::Zero(d);
       }
       transpose<T>(lines);
@@ -94,50 +132,50 @@ void pack_panel(T* HWY_RESTRICT panel, const std::array<const T*, kPanel>& rows,
   };
   Index c = 0;
   for (; c + kLanes<T> <= columns; c += kLanes<T>) {
-    square(c, [&](const T* from) HWY_ATTR { return hn::LoadU(d, from); });
+    square(c, [&](const S* from) HWY_ATTR { return load_widened<T>(from); });
   }
   if (c < columns) {
-    square(c, [&](const T* from) HWY_ATTR { return LoadFirst(d, from, static_cast<size_t>(columns - c)); });
+    square(c, [&](const S* from) HWY_ATTR { return load_first_widened<T>(from, columns - c); });
   }
 }
 
 // A panel reads 16 rows side by side, which no hardware prefetcher foresees.
 inline constexpr Index kPanelsAhead = 2;
-template <class T>
-void fetch_rows(View<const T, 2> from, Index begin, Index end) {
+template <class S>
+void fetch_rows(View<const S, 2> from, Index begin, Index end) {
   if (from.stride(1) != 1) return;
   for (Index j = begin; j < end; ++j) {
-    const T* row = &from(j, Index{0});
-    for (Index c = 0; c < from.extent(1); c += 64 / static_cast<Index>(sizeof(T))) hwy::Prefetch(row + c);
+    const S* row = &from(j, Index{0});
+    for (Index c = 0; c < from.extent(1); c += 64 / static_cast<Index>(sizeof(S))) hwy::Prefetch(row + c);
   }
 }
 
 // Panels of rows [begin, end) of `from` [rows, columns], begin a multiple of kPanel; the last one filled up with
 // zeros.
-template <class T>
-void pack_panels(T* panels, View<const T, 2> from, Index begin, Index end) {
+template <class T, class S>
+void pack_panels(T* panels, View<const S, 2> from, Index begin, Index end) {
   const Index columns = from.extent(1);
   for (Index j = begin; j < end; j += kPanel) {
     fetch_rows(from, j + kPanelsAhead * kPanel, std::min(end, j + (kPanelsAhead + 1) * kPanel));
-    std::array<const T*, kPanel> rows{};
+    std::array<const S*, kPanel> rows{};
     for (Index r = 0; r < std::min(kPanel, end - j); ++r) rows[static_cast<std::size_t>(r)] = &from(j + r, Index{0});
     pack_panel(panels + (j - begin) * columns, rows, from.stride(1), columns);
   }
 }
 
 // Rows [begin, end) of `from`, `stride` apart, in whole vectors.
-template <class T>
-void pack_rows(T* to, Index stride, View<const T, 2> from, Index begin, Index end) {
+template <class T, class S>
+void pack_rows(T* to, Index stride, View<const S, 2> from, Index begin, Index end) {
   const hn::ScalableTag<T> d;
   const Index columns = from.extent(1), step = from.stride(1);
   for (Index j = begin; j < end; ++j, to += stride) {
-    const T* row = &from(j, Index{0});
+    const S* row = &from(j, Index{0});
     if (step == 1) {
       Index c = 0;
-      for (; c + kLanes<T> <= columns; c += kLanes<T>) hn::StoreU(hn::LoadU(d, row + c), d, to + c);
-      if (c < columns) hn::StoreU(LoadFirst(d, row + c, static_cast<size_t>(columns - c)), d, to + c);
+      for (; c + kLanes<T> <= columns; c += kLanes<T>) hn::StoreU(load_widened<T>(row + c), d, to + c);
+      if (c < columns) hn::StoreU(load_first_widened<T>(row + c, columns - c), d, to + c);
     } else {
-      for (Index c = 0; c < columns; ++c) to[c] = row[c * step];
+      for (Index c = 0; c < columns; ++c) to[c] = widened<T>(row[c * step]);
       std::fill(to + columns, to + round_up(columns, kLanes<T>), T{0});
     }
   }
@@ -201,7 +239,13 @@ template <class T>
 class ChunkOfKeys {
  public:
   ChunkOfKeys(const FusedCall<T>& call, Index b, Index g, const PackedHead<T>& packed)
-      : k_(call.inputs.k[b][g]), v_(call.inputs.v[b][g]), packed_(packed), ready_(rows_are_ready(call.inputs.v)) {}
+      : k_(call.head(call.inputs.k, b, g)),
+        v_(call.head(call.inputs.v, b, g)),
+        k_bf16_(call.head(call.inputs.k_bf16, b, g)),
+        v_bf16_(call.head(call.inputs.v_bf16, b, g)),
+        shape_(call.shape),
+        packed_(packed),
+        ready_(!v_.empty() && rows_are_ready(call.inputs.v)) {}
 
   // What the chunk's own memory takes.
   std::size_t bytes() const {
@@ -217,10 +261,15 @@ class ChunkOfKeys {
   void load(Index chunk, KeyRange needed) {
     const Index begin = std::max(needed.begin, chunk), end = std::min(needed.end, chunk + kChunk);
     if (packed_.key_panels != nullptr) {
-      panels = packed_.key_panels + chunk * k_.extent(1);
+      panels = packed_.key_panels + chunk * shape_.D;
     } else {
       const Index first = begin / kPanel * kPanel;
-      pack_panels(key_memory_ + (first - chunk) * k_.extent(1), k_, first, end);
+      T* to = key_memory_ + (first - chunk) * shape_.D;
+      if (k_bf16_.empty()) {
+        pack_panels(to, k_, first, end);
+      } else {
+        pack_panels(to, k_bf16_, first, end);
+      }
       panels = key_memory_;
     }
     if (packed_.values != nullptr) {
@@ -230,8 +279,13 @@ class ChunkOfKeys {
       value_stride = v_.stride(0);
       values = v_.data() + chunk * value_stride;
     } else {
-      value_stride = round_up(v_.extent(1), kPanel);
-      pack_rows(value_memory_ + (begin - chunk) * value_stride, value_stride, v_, begin, end);
+      value_stride = round_up(shape_.E, kPanel);
+      T* to = value_memory_ + (begin - chunk) * value_stride;
+      if (v_bf16_.empty()) {
+        pack_rows(to, value_stride, v_, begin, end);
+      } else {
+        pack_rows(to, value_stride, v_bf16_, begin, end);
+      }
       values = value_memory_;
     }
   }
@@ -241,10 +295,12 @@ class ChunkOfKeys {
   Index value_stride = 0;
 
  private:
-  Index key_elements() const { return std::min(kChunk, round_up(k_.extent(0), kPanel)) * k_.extent(1); }
-  Index value_elements() const { return std::min(kChunk, v_.extent(0)) * round_up(v_.extent(1), kPanel); }
+  Index key_elements() const { return std::min(kChunk, round_up(shape_.Tk, kPanel)) * shape_.D; }
+  Index value_elements() const { return std::min(kChunk, shape_.Tk) * round_up(shape_.E, kPanel); }
 
   View<const T, 2> k_, v_;
+  View<const Bfloat16, 2> k_bf16_, v_bf16_;  // in place of those two
+  const AttentionShape& shape_;
   PackedHead<T> packed_;
   bool ready_;
   T *key_memory_ = nullptr, *value_memory_ = nullptr;

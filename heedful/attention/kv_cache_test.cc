@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "heedful/core/error.h"
+#include "heedful/core/random.h"
 
 namespace heedful {
 namespace {
@@ -104,6 +106,75 @@ TEST(KvCache, RefusesWhatWouldScrambleIt) {
   EXPECT_THROW(
       KvCache<double>({.layers = Index{1} << 40, .B = Index{1} << 40, .G = 1, .capacity = 1, .D = 1, .E = 1}), Error);
   expect_contents(cache, 0, 3);  // no refusal has left a trace
+}
+
+template <class T>
+Tensor<T, 4> normals(Random& random, const Extents<4>& extents) {
+  Tensor<T, 4> x(extents);
+  for (T& each : x) each = static_cast<T>(random.normal());
+  return x;
+}
+template <class T>
+Tensor<T, 4> rounded(const Tensor<T, 4>& x) {
+  Tensor<T, 4> y = x.copy();
+  for (T& each : y) each = bfloat16_to_float(float_to_bfloat16(static_cast<float>(each)));
+  return y;
+}
+
+// Attention on a cache in bfloat16 has the bits of attention on the numbers it was rounded to: whichever way the work is
+// cut (few queries on many threads, many queries, short sequences), and for widths that fill no vector.
+template <class T>
+void expect_same_as_rounded() {
+  const Context one(1), many(16);
+  Random random(5);
+  for (const Index length : {1, 17, 300, 600}) {
+    for (const Index width : {3, 16, 24}) {
+      const Index B = 2, H = 4, G = 2;
+      const Tensor<T, 4> k = normals<T>(random, {B, G, length, width}), v = normals<T>(random, {B, G, length, width});
+      KvCache<T> cache({.layers = 1, .B = B, .G = G, .capacity = length + 5, .D = width, .E = width},
+                       CacheType::bf16);
+      cache.append(0, 0, k, v);
+      const Tensor<T, 4> k_rounded = rounded(k), v_rounded = rounded(v);
+      for (const Index queries : {Index{1}, length}) {
+        const Tensor<T, 4> q = normals<T>(random, {B, H, queries, width});
+        AttentionInputs<T> lent{.q = q, .k = {}, .v = {}};
+        cache.lend(lent, 0);
+        for (const Context* context : {&one, &many}) {
+          Tensor<T, 4> got({B, H, queries, width}), expected(got.extents());
+          const AttentionOptions<T> options{.alignment = Alignment::bottom_right, .causal = true};
+          attention_forward<T>(*context, {.out = got}, lent, options);
+          attention_forward<T>(*context, {.out = expected}, {.q = q, .k = k_rounded, .v = v_rounded}, options);
+          ASSERT_TRUE(std::equal(got.begin(), got.end(), expected.begin()))
+              << length << " " << width << " " << queries;
+        }
+      }
+    }
+  }
+}
+
+TEST(KvCache, InBfloat16IsRoundedAndNoMore) {
+  expect_same_as_rounded<float>();
+  expect_same_as_rounded<double>();
+}
+
+TEST(KvCache, InBfloat16ServesTheForwardPassAlone) {
+  KvCache<double> cache(kShape, CacheType::bf16);
+  append(cache, 0, 0, 3);
+  EXPECT_THAT(refused([&] { (void)cache.keys(0); }), testing::HasSubstr("expected a full cache"));
+  const Tensor<double, 4> q({kShape.B, kShape.G, 3, kShape.D}), out({kShape.B, kShape.G, 3, kShape.E});
+  const Tensor<double, 3> row({kShape.B, kShape.G, 3});
+  Tensor<double, 4> dq(q.extents()), dk(q.extents()), dv(out.extents());
+  AttentionInputs<double> inputs{.q = q, .k = {}, .v = {}};
+  cache.lend(inputs, 0);
+  EXPECT_THAT(refused([&] {
+                attention_backward<double>(Context(), {.dq = dq, .dk = dk, .dv = dv}, out, inputs,
+                                           {.out = out, .row_max = row, .row_sum = row}, {});
+              }),
+              testing::HasSubstr("expected none; a cache in bfloat16 serves the forward pass alone"));
+  inputs.k = q;
+  Tensor<double, 4> result(out.extents());
+  EXPECT_THAT(refused([&] { attention_forward<double>(Context(), {.out = result}, inputs, {}); }),
+              testing::HasSubstr("k, v: expected none beside k_bf16 and v_bf16"));
 }
 
 }  // namespace

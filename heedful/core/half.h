@@ -35,6 +35,12 @@ inline std::uint16_t float_to_half(float value) {
   return static_cast<std::uint16_t>(sign | (rounded - ((127u - 15u) << 23)) >> 13);
 }
 
+// A bfloat16 in memory; nothing is computed in it.
+struct Bfloat16 {
+  std::uint16_t bits = 0;
+  bool operator==(const Bfloat16&) const = default;
+};
+
 inline float bfloat16_to_float(std::uint16_t value) {
   return std::bit_cast<float>(std::uint32_t{value} << 16);
 }

@@ -51,8 +51,7 @@ void self_attention_forward(const Context& context, View<T, 2> y, BlockActivatio
   AttentionInputs<T> inputs{q, k, v};
   if (rows.cache != nullptr) {
     rows.cache->append(rows.layer, rows.positions(0, 0), k, v);
-    inputs.k = rows.cache->keys(rows.layer);
-    inputs.v = rows.cache->values(rows.layer);
+    rows.cache->lend(inputs, rows.layer);
   }
   AttentionOutputs<T> outputs;
   outputs.out = split_heads(activations.heads.view(), rows.batch, config.heads);

@@ -42,7 +42,8 @@ Generation<T> generate(const Context& context, const Decoder<T>& decoder, View<c
   if (options.cache) {
     const Index capacity = std::min(prompt + n, config.context + 1);
     cache.emplace(
-        KvCacheShape{config.layers, batch, config.kv_heads, capacity, config.head_width(), config.head_width()});
+        KvCacheShape{config.layers, batch, config.kv_heads, capacity, config.head_width(), config.head_width()},
+        options.cache_type);
   }
 
   for (Index i = 0; i < n; ++i) {

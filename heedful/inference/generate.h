@@ -15,6 +15,7 @@ namespace heedful {
 struct GenerateOptions {
   Index tokens = 1;  // how many to add
   bool cache = true;
+  CacheType cache_type = CacheType::full;  // in bf16 the cache does change the result, within its rounding
   // Go on past the context: each further token then comes from the last `context` tokens alone, computed afresh.
   bool slide = false;
   SamplerOptions sampler;
