@@ -128,13 +128,22 @@ TYPED_TEST(AttentionInvariance, WhatElseIsAskedFor) {
 
 TYPED_TEST(AttentionInvariance, Threads) {
   using T = TypeParam;
-  const Context contexts[] = {Context(2), Context(3), Context(4)};
+  const Context contexts[] = {Context(2), Context(3), Context(4), Context(5), Context(8)};
   this->for_cases([&contexts](const AttentionCase<T>& c, Random&) {
     const AttentionResults<T> alone = run_attention(c);
     for (const Context& context : contexts) {
       ASSERT_EQ(first_difference(alone, run_attention(c, context)), "") << context.threads() << " threads";
     }
   });
+}
+
+// Which thread takes which piece of the work changes from one call to the next.
+TYPED_TEST(AttentionInvariance, Repeating) {
+  Random random(11);
+  const AttentionCase<TypeParam> c = random_case<TypeParam>(random, {.max_length = 300});
+  const Context context(4);
+  const AttentionResults<TypeParam> first = run_attention(c, context);
+  for (int call = 0; call < 100; ++call) ASSERT_EQ(first_difference(first, run_attention(c, context)), "") << call;
 }
 
 TYPED_TEST(AttentionInvariance, TheInstructionSet) {
