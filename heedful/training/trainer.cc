@@ -19,6 +19,13 @@ Batch<T> batch_for(const TrainOptions& options, const Corpus* corpus) {
   return make_windows<T>(options.batch, options.model.context);
 }
 
+template <class T>
+bool all_finite(const Tensor<T, 1>& numbers) {
+  bool finite = true;
+  for (const T each : numbers) finite &= std::isfinite(each);
+  return finite;
+}
+
 }  // namespace
 
 template <class T>
@@ -44,17 +51,20 @@ Trainer<T>::Trainer(TrainingState<T> state, const Context& context, const Corpus
 template <class T>
 double Trainer<T>::step() {
   const Schedule& schedule = state_.options.schedule;
+  Random random = state_.random;
   if (corpus_ != nullptr) {
-    draw_windows(batch_, *corpus_, state_.random);
+    draw_windows(batch_, *corpus_, random);
   } else {
-    draw_batch(batch_, state_.options.task, state_.random);
+    draw_batch(batch_, state_.options.task, random);
   }
   const double loss = accumulated_loss_and_gradients(context_, gradients_, activations_, state_.decoder, batch_,
                                                      schedule.accumulation);
-  require(std::isfinite(loss), "training", "the loss became {} at step {}; a lower learning rate than {} may help",
-          loss, state_.step + 1, state_.options.adam.learning_rate);
+  require(std::isfinite(loss) && all_finite(gradients_), "training",
+          "the loss became {} at step {}, or its gradient infinite; a lower learning rate than {} may help", loss,
+          state_.step + 1, state_.options.adam.learning_rate);
   if (schedule.clip > 0) clip_gradients(gradients_, schedule.clip);
   ++state_.step;
+  state_.random = random;
   AdamOptions adam = state_.options.adam;
   adam.learning_rate = learning_rate_at(schedule, adam.learning_rate, state_.step);
   adam_step<T>(context_, state_.decoder.parameters.view(), {state_.first_moment, state_.second_moment}, gradients_,

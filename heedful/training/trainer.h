@@ -50,7 +50,7 @@ class Trainer {
   Trainer(TrainingState<T> state, const Context& context, const Corpus* corpus = nullptr);
 
   // Draws a batch, computes its loss and gradients, updates the parameters; returns the loss. Throws Error, and
-  // leaves the parameters as they were, where the loss is not finite.
+  // leaves the state as it was, where the loss or a gradient is not finite.
   double step();
 
   // The score on the held-out part now, on the windows that the corpus' options ask for. Remembers the best; the

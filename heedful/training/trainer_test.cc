@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "heedful/core/error.h"
 #include "heedful/formats/bytes.h"
@@ -47,6 +48,41 @@ void run(Trainer<T>& trainer, Index steps) {
 template <class T>
 bool same_bits(const Tensor<T, 1>& a, const Tensor<T, 1>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), sizeof(T) * static_cast<std::size_t>(a.size())) == 0;
+}
+
+// A step that fails leaves the state a resumed run would fail from likewise: the same batch, the same numbers.
+template <class T>
+void expect_a_step_refused(TrainingState<T> start) {
+  const Tensor<T, 1> parameters = start.decoder.parameters.copy();
+  const std::uint64_t next = Random(start.random).state().state_low;
+  const Context context(1);
+  Trainer<T> trainer(std::move(start), context);
+  EXPECT_THROW(trainer.step(), Error);
+  EXPECT_EQ(trainer.state().step, 0);
+  EXPECT_EQ(trainer.state().random.state().state_low, next);
+  EXPECT_TRUE(same_bits(trainer.state().decoder.parameters, parameters));
+}
+
+TEST(FailedStep, OfALossThatIsNoNumberChangesNothing) {
+  TrainingState<float> start = new_training<float>(small());
+  start.decoder.parameters(0) = std::numeric_limits<float>::quiet_NaN();
+  expect_a_step_refused(std::move(start));
+}
+
+// Logits of 1e28 make a finite loss; its gradient sums two output weights of 3e38, one more than a float holds.
+TEST(FailedStep, OfAGradientThatOverflowsChangesNothing) {
+  TrainOptions options = small();
+  options.task.length = options.batch = 1;
+  fit_model_to_task(options);
+  TrainingState<float> start = new_training<float>(options);
+  const auto weights = bind_weights<float>(options.model, start.decoder.parameters.data());
+  for (Index c = 0; c < options.model.width; ++c) {
+    weights.final_norm.gain[c] = 1e-10F;
+    for (Index v = 0; v < options.model.vocabulary; ++v) {
+      weights.unembedding.weight(c, v) = std::copysign(3e38F, weights.unembedding.weight(c, v));
+    }
+  }
+  expect_a_step_refused(std::move(start));
 }
 
 template <class T>
