@@ -151,7 +151,16 @@ TEST_F(Program, BadUsageIsOneLineAndExitCode2) {
            {"train --length 0", "length"},
            {"train --length -3", "length"},
            {"train --length 2.5", "--length"},
-           {"train --length 99999999999999999999", "length: expected 1 to"},
+           {"train --length 99999999999999999999", "--length: expected a whole number below 2^63"},
+           {"train --length 010", "--length"},  // CLI11 would read 8
+           {"train --length 0x6", "--length"},
+           {"train --length ''", "--length"},  // CLI11 would take the default
+           {"train --steps ' 6'", "--steps"},
+           {"train --lr ''", "--lr"},
+           {"train --lr 1e999", "--lr"},
+           {"train --lr 0x1p-9", "--lr"},
+           {"train --out ''", "--out"},
+           {"train --corpus ''", "--corpus"},
            {"train --length x", "--length"},
            {"train --task sing", "copy|sort|reverse"},
            {"train --d-model 33", "divisor"},
@@ -170,7 +179,8 @@ TEST_F(Program, BadUsageIsOneLineAndExitCode2) {
            {"train --position middle", "learned|"},
            {"train --position rotary --d-model 12", "even head width"},
            {"train --d-model 262144 --layers 1000", "GiB"},
-           {"train --seed 99999999999999999999", "--seed"},
+           {"train --seed 18446744073709551616", "--seed"},
+           {"train --seed ''", "--seed"},
            {"train --resume", "--out"},
            {"train --resume --out nowhere", "no such folder"},
            {"train --config nowhere.json", "nowhere.json"},
@@ -203,7 +213,7 @@ TEST_F(Program, BadFilesAreOneLineAndExitCode2) {
   write("run/checkpoint.safetensors", good.substr(0, good.size() / 2));
   expect_refused("generate run --prompt 1", "checkpoint");
   expect_refused("generate good --prompt '1 9 2'", "expected symbols 0 to 4");
-  expect_refused("generate good --prompt ''", "at least one symbol");
+  expect_refused("generate good --prompt ' '", "at least one symbol");
   expect_refused("generate good --prompt '1 2 3' --tokens 5", "context");
   expect_refused("generate good --prompt '1 2 3' --temperature nan", "temperature");
   expect_refused("generate good --prompt '1 2 3' --top-p 0", "top-p");
@@ -222,9 +232,29 @@ TEST_F(Program, UnwritablePlacesLoseNothing) {
   EXPECT_EQ(run("train --resume --steps 60 --out run").exit_code, 0);
 }
 
-TEST_F(Program, AFullStdoutIsAnError) {
-  const std::string command = fmt::format("'{}' plan > /dev/full 2>/dev/null", HEEDFUL_PROGRAM);
-  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 2);
+TEST_F(Program, AFullOrClosedStdoutIsAnError) {
+  for (const char* what : {"plan > /dev/full", "--help > /dev/full", "plan >&-", "plan > /dev/full 2>&-"}) {
+    const std::string command = fmt::format("exec 2>/dev/null; '{}' {}", HEEDFUL_PROGRAM, what);
+    EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 2) << what;
+  }
+}
+
+TEST_F(Program, ClosedStreamsReachNoFileOfTheRun) {
+  const std::string command =
+      fmt::format("cd '{}' && '{}' train {} --out run <&- >&- 2>&-", folder_.string(), HEEDFUL_PROGRAM, kSmall);
+  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 2);  // there is nowhere to say how it went
+  EXPECT_EQ(losses(text("run/metrics.jsonl")).size(), 40u);
+  EXPECT_EQ(run("eval run").exit_code, 0);
+}
+
+TEST_F(Program, OneTrainingAtATimeInAFolder) {
+  ASSERT_EQ(run(fmt::format("train {} --out run", kSmall)).exit_code, 0);
+  const std::string before = text("run/checkpoint.safetensors");
+  expect_refused("train --resume --steps 60 --out run", "another training", "flock run");
+  std::filesystem::remove(folder_ / "run/checkpoint.safetensors");
+  expect_refused(fmt::format("train {} --out run", kSmall), "another training", "flock run");
+  write("run/checkpoint.safetensors", before);
+  EXPECT_EQ(run("train --resume --steps 60 --out run").exit_code, 0);
 }
 
 }  // namespace

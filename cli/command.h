@@ -4,9 +4,6 @@
 #define HEEDFUL_CLI_COMMAND_H_
 
 #include <CLI/CLI.hpp>
-#include <charconv>
-#include <cstdint>
-#include <string>
 
 namespace heedful::cli {
 
@@ -14,14 +11,6 @@ inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kBadInput = 2;
 inline constexpr int kInterrupted = 130;
-
-// For seeds: a whole number that fits 64 bits, which CLI11 does not insist on for unsigned numbers.
-inline std::string check_seed(const std::string& text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole ? "" : "expected a whole number from 0 below 2^64, got " + text;
-}
 
 void add_train(CLI::App& app, int& exit_code);
 void add_diagnose(CLI::App& app, int& exit_code);

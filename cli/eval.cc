@@ -54,7 +54,7 @@ void add_eval(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<EvalFlags>();
   command.add_option("run", flags->run, "Run folder")->required()->type_name("RUN");
   command.add_option("--samples", flags->samples, fmt::format("Questions to ask [{}]", kSamples));
-  command.add_option("--seed", flags->seed, fmt::format("Of the questions [{}]", kSampleSeed))->check(check_seed);
+  command.add_option("--seed", flags->seed, fmt::format("Of the questions [{}]", kSampleSeed));
   command.add_option("--corpus", flags->corpus, "The text of the run, where it has moved")->type_name("FILE");
   command.add_flag("--best", flags->best, "The state with the best held-out score instead of the last");
   command.add_option("--threads", flags->threads, "Threads to use")->capture_default_str();

@@ -93,7 +93,7 @@ void add_generate(CLI::App& app, int& exit_code) {
   command.add_option("--top-k", flags->sampler.top_k, "Draw among the k likeliest; 0 is all")->capture_default_str();
   command.add_option("--top-p", flags->sampler.top_p, "Draw among the likeliest that reach this probability")
       ->capture_default_str();
-  command.add_option("--seed", flags->sampler.seed, "Of the draws")->check(check_seed)->capture_default_str();
+  command.add_option("--seed", flags->sampler.seed, "Of the draws")->capture_default_str();
   command.add_option("--threads", flags->threads, "Threads to use")->capture_default_str();
   command.add_flag("--json", flags->json, "Print one JSON object: tokens, and the logits of each");
   command.footer("Example: heedful generate runs/copy --prompt \"17 3 0 12 7 9\"");

@@ -103,9 +103,7 @@ void add_gradcheck(CLI::App& app, int& exit_code) {
   command.add_option("--tolerance", flags->options.tolerance, "Largest relative deviation that passes")
       ->capture_default_str();
   command.add_option("--coordinates", flags->coordinates, "all, or how many to draw")->capture_default_str();
-  command.add_option("--seed", flags->options.seed, "Of the model, the batch and the draw")
-      ->check(check_seed)
-      ->capture_default_str();
+  command.add_option("--seed", flags->options.seed, "Of the model, the batch and the draw")->capture_default_str();
   command.add_option("--threads", flags->threads, "Threads to use")->capture_default_str();
   command.add_flag("--json", flags->json, "Print one JSON object");
   command.footer("Example: heedful gradcheck --norm post --coordinates 2000 --epsilon 1e-6");

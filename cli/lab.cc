@@ -105,7 +105,6 @@ void add_lab(CLI::App& app, int& exit_code) {
   command.add_flag("--list", flags->list, "Name the experiments and stop");
   command.add_flag("--full", flags->options.full, "Every seed and step instead of the quick selection");
   command.add_option("--seed", flags->options.seed, "Added to the seeds of trainings judged as distributions")
-      ->check(check_seed)
       ->capture_default_str();
   command.add_option(
       "--corpus", flags->options.corpus,

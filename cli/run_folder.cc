@@ -1,5 +1,9 @@
 #include "cli/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -47,6 +51,12 @@ void RunFolder::create() const {
 
 void RunFolder::write_config(const TrainOptions& options) const {
   write_file(config(), nlohmann::json(options).dump(2) + "\n");
+}
+
+void RunFolder::lock() const {
+  const int folder = open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  require(folder >= 0 && (flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK), "run",
+          "{}: another training is writing there", path_.string());
 }
 
 double RunFolder::seconds_at(Index step) const {

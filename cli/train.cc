@@ -150,6 +150,7 @@ int resume(const TrainFlags& flags, const CLI::App& command) {
   }
   const RunFolder folder(flags.out);
   folder.require_run();
+  folder.lock();
   const TrainOptions options = load_checkpoint_options(folder.checkpoint());
   require(options.corpus || !flags.corpus, "flags", "--corpus: the run is on a task");
   std::optional<Corpus> corpus;
@@ -182,12 +183,17 @@ int run(TrainFlags& flags, const CLI::App& command) {
   const TrainOptions options = options_from(flags, corpus);
   if (flags.out.empty()) flags.out = default_folder(options);
   const RunFolder folder(flags.out);
-  require(!folder.has_checkpoint(), "run", "{}: holds a run already; go on with --resume, or name another --out",
-          flags.out);
+  const auto refuse_a_second_run = [&] {
+    require(!folder.has_checkpoint(), "run", "{}: holds a run already; go on with --resume, or name another --out",
+            flags.out);
+  };
+  refuse_a_second_run();
   require_memory(options);
   return with_precision(options.precision, [&]<class T>() {
     TrainingState<T> state = new_training<T>(options);
     folder.create();
+    folder.lock();
+    refuse_a_second_run();  // one that ended since
     folder.write_config(options);
     return train<T>(std::move(state), flags, corpus ? &*corpus : nullptr);
   });

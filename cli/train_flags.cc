@@ -121,7 +121,7 @@ void add_train_flags(CLI::App& command, TrainFlags& flags) {
   command.add_option("--lr", flags.learning_rate, "Adam's learning rate [0.003; text 0.001]");
   command.add_option("--beta2", flags.beta2, "Adam's memory of squared gradients [0.999; text 0.99]");
   command.add_option("--weight-decay", flags.weight_decay, "Decoupled weight decay (AdamW) [0; text 0.1]");
-  command.add_option("--seed", flags.seed, "Of the parameters and the batches [0]")->check(check_seed);
+  command.add_option("--seed", flags.seed, "Of the parameters and the batches [0]");
   command.add_option("--precision", flags.precision, "Numbers: f32|f64 [f32]");
 
   command.add_option("--corpus", flags.corpus, "Learn from this text instead of a task")
