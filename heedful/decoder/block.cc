@@ -7,26 +7,31 @@
 namespace heedful {
 namespace {
 
-// sum [R, C] = the last R rows of x [N, C] + branch [R, C]; any of them may be the same memory where R = N.
+// sum = a + b; any of them may be the same memory.
 template <class T>
-void add(View<T, 2> sum, View<const T, 2> x, View<const T, 2> branch, Index batch) {
-  for (Index r = 0; r < sum.extent(0); ++r) {
-    const T* a = &x(row_of_last(r, sum.extent(0), x.extent(0), batch), 0);
-    const T* b = &branch(r, 0);
-    T* out = &sum(r, 0);
-    for (Index c = 0; c < sum.extent(1); ++c) out[c] = a[c] + b[c];
+void add(View<T, 2> sum, View<const T, 2> a, View<const T, 2> b) {
+  for (Index i = 0; i < sum.size(); ++i) sum.data()[i] = a.data()[i] + b.data()[i];
+}
+
+// a.middle [R, C] = the last R rows of x [N, C] + attention(branch [N, C])
+template <class T>
+void attend_and_add(const Context& context, BlockActivations<T>& a, View<const T, 2> x, View<const T, 2> branch,
+                    const BlockWeights<const T>& weights, const BlockRows<T>& rows) {
+  View<const T, 2> residual = x;
+  if (x.extent(0) != a.middle.extent(0)) {
+    take_last<T>(a.output, x, rows.batch);  // where the block's result will stand
+    residual = a.output;
   }
+  self_attention_forward<T>(context, a.middle.view(), a, branch, weights, rows, residual);
 }
 
 template <class T>
 void pre_norm_forward(const Context& context, BlockActivations<T>& a, View<const T, 2> x,
                       const BlockWeights<const T>& weights, const BlockRows<T>& rows) {
   norm_forward<T>(context, a.attention_norm, x, weights.attention_norm, rows.config);
-  self_attention_forward<T>(context, a.middle.view(), a, a.attention_norm.output, weights, rows);
-  add<T>(a.middle, x, a.middle, rows.batch);
+  attend_and_add<T>(context, a, x, a.attention_norm.output, weights, rows);
   norm_forward<T>(context, a.feed_forward_norm, a.middle, weights.feed_forward_norm, rows.config);
-  feed_forward_forward<T>(context, a.output.view(), a, a.feed_forward_norm.output, weights, rows.config);
-  add<T>(a.output, a.middle, a.output, rows.batch);
+  feed_forward_forward<T>(context, a.output.view(), a, a.feed_forward_norm.output, weights, rows.config, a.middle);
 }
 
 template <class T>
@@ -34,28 +39,26 @@ void pre_norm_backward(const Context& context, const BackwardRoom<T>& room, cons
                        const BlockWeights<T>& gradients, const BlockSaved<T>& saved,
                        const BlockWeights<const T>& weights) {
   const auto& a = saved.activations;
-  const Index batch = saved.rows.batch;
   feed_forward_backward<T>(context, room, gradients, room.dx, {a.feed_forward_norm.output, a, saved.rows.config},
                            weights);
   norm_backward<T>(context, room.dbranch, gradients.feed_forward_norm, room.dnorm, a.feed_forward_norm,
                    weights.feed_forward_norm);
-  add<T>(room.dx, room.dx, room.dbranch, batch);
+  add<T>(room.dx, room.dx, room.dbranch);
   self_attention_backward<T>(context, all.dnorm, room, gradients, room.dx, {a.attention_norm.output, a, saved.rows},
                              weights);
   norm_backward<T>(context, all.dbranch, gradients.attention_norm, all.dnorm, a.attention_norm,
                    weights.attention_norm);
-  spread_last(all.dx, room.dx, batch);
-  add<T>(all.dx, all.dx, all.dbranch, batch);
+  spread_last(all.dx, room.dx, saved.rows.batch);
+  add<T>(all.dx, all.dx, all.dbranch);
 }
 
 template <class T>
 void post_norm_forward(const Context& context, BlockActivations<T>& a, View<const T, 2> x,
                        const BlockWeights<const T>& weights, const BlockRows<T>& rows) {
-  self_attention_forward<T>(context, a.middle.view(), a, x, weights, rows);
-  add<T>(a.middle, x, a.middle, rows.batch);
+  attend_and_add<T>(context, a, x, x, weights, rows);
   norm_forward<T>(context, a.attention_norm, a.middle, weights.attention_norm, rows.config);
-  feed_forward_forward<T>(context, a.output.view(), a, a.attention_norm.output, weights, rows.config);
-  add<T>(a.output, a.attention_norm.output, a.output, rows.batch);
+  feed_forward_forward<T>(context, a.output.view(), a, a.attention_norm.output, weights, rows.config,
+                          a.attention_norm.output);
   norm_forward<T>(context, a.feed_forward_norm, a.output, weights.feed_forward_norm, rows.config);
 }
 
@@ -64,17 +67,16 @@ void post_norm_backward(const Context& context, const BackwardRoom<T>& room, con
                         const BlockWeights<T>& gradients, const BlockSaved<T>& saved,
                         const BlockWeights<const T>& weights) {
   const auto& a = saved.activations;
-  const Index batch = saved.rows.batch;
   norm_backward<T>(context, room.dbranch, gradients.feed_forward_norm, room.dx, a.feed_forward_norm,
                    weights.feed_forward_norm);
   feed_forward_backward<T>(context, room, gradients, room.dbranch, {a.attention_norm.output, a, saved.rows.config},
                            weights);
-  add<T>(room.dx, room.dbranch, room.dnorm, batch);
+  add<T>(room.dx, room.dbranch, room.dnorm);
   norm_backward<T>(context, room.dbranch, gradients.attention_norm, room.dx, a.attention_norm,
                    weights.attention_norm);
   self_attention_backward<T>(context, all.dnorm, room, gradients, room.dbranch, saved, weights);
-  spread_last(all.dbranch, room.dbranch, batch);
-  add<T>(all.dx, all.dbranch, all.dnorm, batch);
+  spread_last(all.dbranch, room.dbranch, saved.rows.batch);
+  add<T>(all.dx, all.dbranch, all.dnorm);
 }
 
 }  // namespace

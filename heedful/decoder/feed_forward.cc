@@ -26,7 +26,8 @@ Activation activation_kind(FeedForward kind) {
 
 template <class T>
 void feed_forward_forward(const Context& context, View<T, 2> y, BlockActivations<T>& activations, View<const T, 2> x,
-                          const BlockWeights<const T>& weights, const DecoderConfig& config) {
+                          const BlockWeights<const T>& weights, const DecoderConfig& config,
+                          View<const T, 2> residual) {
   const Activation kind = activation_kind(config.activation);
   linear_forward<T>(context, activations.up, x, weights.up.weight, weights.up.bias);
   if (config.gated()) {
@@ -35,7 +36,7 @@ void feed_forward_forward(const Context& context, View<T, 2> y, BlockActivations
   } else {
     activation_forward<T>(context, activations.hidden, activations.up, kind);
   }
-  linear_forward<T>(context, y, activations.hidden, weights.down.weight, weights.down.bias);
+  linear_forward<T>(context, y, activations.hidden, weights.down.weight, weights.down.bias, residual);
 }
 
 template <class T>
@@ -58,11 +59,11 @@ void feed_forward_backward(const Context& context, const BackwardRoom<T>& room, 
   }
 }
 
-#define HEEDFUL_INSTANTIATE(T)                                                                              \
-  template void feed_forward_forward<T>(const Context&, View<T, 2>, BlockActivations<T>&, View<const T, 2>, \
-                                        const BlockWeights<const T>&, const DecoderConfig&);                \
-  template void feed_forward_backward<T>(const Context&, const BackwardRoom<T>&, const BlockWeights<T>&,    \
-                                         View<const T, 2>, const FeedForwardSaved<T>&,                      \
+#define HEEDFUL_INSTANTIATE(T)                                                                                 \
+  template void feed_forward_forward<T>(const Context&, View<T, 2>, BlockActivations<T>&, View<const T, 2>,    \
+                                        const BlockWeights<const T>&, const DecoderConfig&, View<const T, 2>); \
+  template void feed_forward_backward<T>(const Context&, const BackwardRoom<T>&, const BlockWeights<T>&,       \
+                                         View<const T, 2>, const FeedForwardSaved<T>&,                         \
                                          const BlockWeights<const T>&);
 HEEDFUL_INSTANTIATE(float)
 HEEDFUL_INSTANTIATE(double)

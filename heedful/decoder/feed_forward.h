@@ -12,10 +12,11 @@
 
 namespace heedful {
 
-// y [R, C] of x [R, C]; gate, up and hidden are kept in `activations`.
+// y [R, C] of x [R, C], plus a residual [R, C] if one is given; gate, up and hidden are kept in `activations`.
 template <class T>
 void feed_forward_forward(const Context& context, View<T, 2> y, BlockActivations<T>& activations, View<const T, 2> x,
-                          const BlockWeights<const T>& weights, const DecoderConfig& config);
+                          const BlockWeights<const T>& weights, const DecoderConfig& config,
+                          View<const T, 2> residual = {});
 
 template <class T>
 struct FeedForwardSaved {

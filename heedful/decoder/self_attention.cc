@@ -32,7 +32,8 @@ AttentionOptions<T> attention_options(const BlockRows<T>& rows) {
 
 template <class T>
 void self_attention_forward(const Context& context, View<T, 2> y, BlockActivations<T>& activations,
-                            View<const T, 2> x, const BlockWeights<const T>& weights, const BlockRows<T>& rows) {
+                            View<const T, 2> x, const BlockWeights<const T>& weights, const BlockRows<T>& rows,
+                            View<const T, 2> residual) {
   const DecoderConfig& config = rows.config;
   const bool all = activations.query_input.data() == nullptr;
   if (!all) take_last<T>(activations.query_input, x, rows.batch);
@@ -59,7 +60,7 @@ void self_attention_forward(const Context& context, View<T, 2> y, BlockActivatio
   outputs.row_sum = activations.row_sum;
   attention_forward(context, outputs, inputs, attention_options(rows));
 
-  linear_forward<T>(context, y, activations.heads, weights.output.weight, weights.output.bias);
+  linear_forward<T>(context, y, activations.heads, weights.output.weight, weights.output.bias, residual);
 }
 
 template <class T>
@@ -97,12 +98,12 @@ void self_attention_backward(const Context& context, View<T, 2> dx, const Backwa
                      weights.value.weight);
 }
 
-#define HEEDFUL_INSTANTIATE(T)                                                                                \
-  template AttentionOptions<T> attention_options<T>(const BlockRows<T>&);                                     \
-  template void self_attention_forward<T>(const Context&, View<T, 2>, BlockActivations<T>&, View<const T, 2>, \
-                                          const BlockWeights<const T>&, const BlockRows<T>&);                 \
-  template void self_attention_backward<T>(const Context&, View<T, 2>, const BackwardRoom<T>&,                \
-                                           const BlockWeights<T>&, View<const T, 2>, const BlockSaved<T>&,    \
+#define HEEDFUL_INSTANTIATE(T)                                                                                  \
+  template AttentionOptions<T> attention_options<T>(const BlockRows<T>&);                                       \
+  template void self_attention_forward<T>(const Context&, View<T, 2>, BlockActivations<T>&, View<const T, 2>,   \
+                                          const BlockWeights<const T>&, const BlockRows<T>&, View<const T, 2>); \
+  template void self_attention_backward<T>(const Context&, View<T, 2>, const BackwardRoom<T>&,                  \
+                                           const BlockWeights<T>&, View<const T, 2>, const BlockSaved<T>&,      \
                                            const BlockWeights<const T>&);
 HEEDFUL_INSTANTIATE(float)
 HEEDFUL_INSTANTIATE(double)

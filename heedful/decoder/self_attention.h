@@ -3,7 +3,7 @@
 //
 //     q = x·query   k = x·key   v = x·value       [R, H·D], [N, G·D], [N, G·D]   seen as [B, heads, T, D] by strides
 //     heads = attention(q, k, v)                  [R, H·D]   causal
-//     y = heads·output                            [R, C]
+//     y = heads·output + residual                 [R, C]
 //
 // R = N but in a last block of which not all positions are wanted (activations.h).
 #ifndef HEEDFUL_DECODER_SELF_ATTENTION_H_
@@ -29,10 +29,11 @@ struct BlockRows {
   Index layer = 0;                 // the cache's layer
 };
 
-// y [R, C] of x [N, C]; q, k, v, heads and the row statistics are kept in `activations`.
+// y [R, C] of x [N, C], plus a residual [R, C] if one is given; q, k, v, heads and the row statistics are kept in `activations`.
 template <class T>
 void self_attention_forward(const Context& context, View<T, 2> y, BlockActivations<T>& activations,
-                            View<const T, 2> x, const BlockWeights<const T>& weights, const BlockRows<T>& rows);
+                            View<const T, 2> x, const BlockWeights<const T>& weights, const BlockRows<T>& rows,
+                            View<const T, 2> residual = {});
 
 template <class T>
 struct BlockSaved {

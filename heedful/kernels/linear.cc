@@ -14,22 +14,6 @@ constexpr Index kColumnsTogether = 64;
 }  // namespace
 
 template <class T>
-void add_bias(const Context& context, View<T, 2> y, In<T, 1> bias) {
-  internal::require_shape("add_bias", "bias", bias, {y.extent(1)});
-  internal::for_rows(context, y.extent(0), y.extent(1), [&](Index begin, Index end) {
-    internal::when_contiguous(
-        [&](auto contiguous) {
-          const auto b = internal::row(contiguous, bias);
-          for (Index n = begin; n < end; ++n) {
-            const auto out = internal::row(contiguous, y, n);
-            for (Index o = 0; o < y.extent(1); ++o) out[o] += b[o];
-          }
-        },
-        y.stride(1), bias.stride(0));
-  });
-}
-
-template <class T>
 void bias_backward(const Context& context, View<T, 1> dbias, In<T, 2> dy) {
   internal::require_shape("bias_backward", "dbias", dbias, {dy.extent(1)});
   const Index groups = (dy.extent(1) + kColumnsTogether - 1) / kColumnsTogether;
@@ -53,9 +37,8 @@ void bias_backward(const Context& context, View<T, 1> dbias, In<T, 2> dy) {
 }
 
 template <class T>
-void linear_forward(const Context& context, View<T, 2> y, In<T, 2> x, In<T, 2> w, In<T, 1> bias) {
-  matmul(context, y, x, w);
-  if (!bias.empty()) add_bias(context, y, bias);
+void linear_forward(const Context& context, View<T, 2> y, In<T, 2> x, In<T, 2> w, In<T, 1> bias, In<T, 2> residual) {
+  matmul(context, y, x, w, {.bias = bias, .residual = residual});
 }
 
 template <class T>
@@ -68,10 +51,9 @@ void linear_backward(const Context& context, const LinearGradients<T>& gradients
   if (!gradients.dbias.empty()) bias_backward(context, gradients.dbias, dy);
 }
 
-#define HEEDFUL_INSTANTIATE(T)                                                               \
-  template void add_bias<T>(const Context&, View<T, 2>, In<T, 1>);                           \
-  template void bias_backward<T>(const Context&, View<T, 1>, In<T, 2>);                      \
-  template void linear_forward<T>(const Context&, View<T, 2>, In<T, 2>, In<T, 2>, In<T, 1>); \
+#define HEEDFUL_INSTANTIATE(T)                                                                         \
+  template void bias_backward<T>(const Context&, View<T, 1>, In<T, 2>);                                \
+  template void linear_forward<T>(const Context&, View<T, 2>, In<T, 2>, In<T, 2>, In<T, 1>, In<T, 2>); \
   template void linear_backward<T>(const Context&, const LinearGradients<T>&, In<T, 2>, In<T, 2>, In<T, 2>);
 HEEDFUL_INSTANTIATE(float)
 HEEDFUL_INSTANTIATE(double)

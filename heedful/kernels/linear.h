@@ -1,10 +1,12 @@
 // The linear layer.
 //
-//     y[n, o] = Σ_i x[n, i]·w[i, o] + bias[o]          x [N, I], w [I, O], bias [O] or empty, y [N, O]
+//     y[n, o] = Σ_i x[n, i]·w[i, o] + bias[o] + residual[n, o]
+//
+// x [N, I], w [I, O], bias [O] or empty, residual and y [N, O]; the residual is optional.
 //
 //     dx = dy·wᵀ        dw += xᵀ·dy        dbias += Σ_n dy[n, ·]
 //
-// Products follow matmul.h. The bias is added to the finished chain; the sum of dbias runs over ascending n from 0
+// Products follow matmul.h. The bias is added to the finished chain, then the residual; the sum of dbias runs over ascending n from 0
 // and is then added to dbias. Throws Error when the shapes do not fit.
 #ifndef HEEDFUL_KERNELS_LINEAR_H_
 #define HEEDFUL_KERNELS_LINEAR_H_
@@ -15,7 +17,8 @@
 namespace heedful {
 
 template <class T>
-void linear_forward(const Context& context, View<T, 2> y, In<T, 2> x, In<T, 2> w, In<T, 1> bias);
+void linear_forward(const Context& context, View<T, 2> y, In<T, 2> x, In<T, 2> w, In<T, 1> bias,
+                    In<T, 2> residual = {});
 
 // An empty view among the gradients is a gradient nobody asked for.
 template <class T>
@@ -29,10 +32,6 @@ struct LinearGradients {
 template <class T>
 void linear_backward(const Context& context, const LinearGradients<T>& gradients, In<T, 2> dy, In<T, 2> x,
                      In<T, 2> w);
-
-// y[n, o] += bias[o]
-template <class T>
-void add_bias(const Context& context, View<T, 2> y, In<T, 1> bias);
 
 // dbias[o] += Σ_n dy[n, o]
 template <class T>

@@ -64,34 +64,23 @@ TYPED_TEST(LinearTest, EveryResultIsItsChain) {
   }
 }
 
-TYPED_TEST(LinearTest, ThreadsAndStridesChangeNoBitOfTheBias) {
+TYPED_TEST(LinearTest, ThreadsAndStridesChangeNoBitOfTheBiasGradient) {
   using T = TypeParam;
   Inputs inputs(2);
   const auto dy = inputs.tensor<T, 2>({700, 333});
-  const auto bias = inputs.tensor<T, 1>({333});
   Tensor<T, 2> columns({333, 700});
   for (Index n = 0; n < 700; ++n) {
     for (Index o = 0; o < 333; ++o) columns(o, n) = dy(n, o);
   }
   Tensor<T, 1> expected({333});
   bias_backward(Context(1), expected.view(), dy);
-  auto biased = dy.copy();
-  add_bias(Context(1), biased.view(), bias);
   for (const int threads : {1, 2, 5}) {
     Tensor<T, 1> rowwise({333}), columnwise({333});
     bias_backward(Context(threads), rowwise.view(), dy);
     bias_backward(Context(threads), columnwise.view(), columns.view().transpose());
-    auto again = dy.copy();
-    auto again_columns = columns.copy();
-    add_bias(Context(threads), again.view(), bias);
-    add_bias(Context(threads), again_columns.view().transpose(), bias);
     for (Index o = 0; o < 333; ++o) {
       EXPECT_EQ(bits(rowwise(o)), bits(expected(o)));
       EXPECT_EQ(bits(columnwise(o)), bits(expected(o)));
-      for (Index n = 0; n < 700; ++n) {
-        ASSERT_EQ(bits(again(n, o)), bits(biased(n, o)));
-        ASSERT_EQ(bits(again_columns(o, n)), bits(biased(n, o)));
-      }
     }
   }
 }

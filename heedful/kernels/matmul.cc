@@ -39,6 +39,9 @@ MatmulWork<T> part(const MatmulWork<T>& whole, Index row, Index rows, Index colu
   result.c += row * whole.c_row + column * whole.c_column;
   result.a += row * whole.a_row;
   result.b += column * whole.b_column;
+  for (auto& [at, step] : result.addends) {
+    if (at != nullptr) at += row * step + column;
+  }
   result.rows = std::min(rows, whole.rows - row);
   result.columns = std::min(columns, whole.columns - column);
   return result;
@@ -64,14 +67,28 @@ void on_all_threads(const Context& context, const MatmulWork<T>& work) {
   });
 }
 
+// Where bias or residual do not lie as the tiles read them.
+template <class T>
+void add_afterwards(View<T, 2> c, const MatmulOptions<T>& options) {
+  for (Index m = 0; m < c.extent(0); ++m) {
+    for (Index n = 0; n < c.extent(1); ++n) {
+      if (!options.bias.empty()) c(m, n) += options.bias[n];
+      if (!options.residual.empty()) c(m, n) += options.residual(m, n);
+    }
+  }
+}
+
 }  // namespace
 
 template <class T>
-void matmul(const Context& context, View<T, 2> c, In<T, 2> a, In<T, 2> b, MatmulOptions options) {
+void matmul(const Context& context, View<T, 2> c, In<T, 2> a, In<T, 2> b,
+            const MatmulOptions<std::type_identity_t<T>>& options) {
   if (a.extent(0) != c.extent(0) || b.extent(1) != c.extent(1) || a.extent(1) != b.extent(0)) {
     fail("matmul", "a·b: expected [M, K]·[K, N] for c {}, got {}·{}", shape_text(c.extents()),
          shape_text(a.extents()), shape_text(b.extents()));
   }
+  if (!options.bias.empty()) internal::require_shape("matmul", "bias", options.bias, {c.extent(1)});
+  if (!options.residual.empty()) internal::require_same_shape("matmul", "residual", options.residual, c);
   if (c.stride(1) != 1 && c.stride(0) != 1 && c.extent(0) > 1 && c.extent(1) > 1) {
     // Neither rows nor columns of c are neighbours. Rare: a dense product, then moved.
     const Tensor<T, 2> dense = [&] {
@@ -82,6 +99,7 @@ void matmul(const Context& context, View<T, 2> c, In<T, 2> a, In<T, 2> b, Matmul
     for (Index m = 0; m < c.extent(0); ++m) {
       for (Index n = 0; n < c.extent(1); ++n) c(m, n) = options.accumulate ? c(m, n) + dense(m, n) : dense(m, n);
     }
+    add_afterwards<T>(c, options);
     return;
   }
   MatmulWork<T> work{.c = c.data(),
@@ -98,6 +116,8 @@ void matmul(const Context& context, View<T, 2> c, In<T, 2> a, In<T, 2> b, Matmul
                      .b_column = b.stride(1),
                      .accumulate = options.accumulate};
   if (work.rows == 0 || work.columns == 0) return;
+  bool fits = (options.bias.empty() || options.bias.stride(0) == 1) &&
+              (options.residual.empty() || options.residual.stride(1) == 1);
   if (work.c_column != 1 && (work.c_row == 1 || work.rows == 1) &&
       work.columns > 1) {  // cᵀ = bᵀ·aᵀ has neighbouring columns
     std::swap(work.a, work.b);
@@ -105,15 +125,22 @@ void matmul(const Context& context, View<T, 2> c, In<T, 2> a, In<T, 2> b, Matmul
     std::swap(work.c_row, work.c_column);
     std::swap(work.a_row, work.b_column);
     std::swap(work.a_column, work.b_row);
+    fits = options.bias.empty() && options.residual.empty();
+  }
+  if (fits) {
+    work.addends[0] = {options.bias.data(), 0};
+    work.addends[1] = {options.residual.data(), options.residual.stride(0)};
   }
   if (context.threads() == 1 || work.rows * work.columns * work.depth < 2 * kMultiplyAddsPerTask) {
     internal::matmul_on_this_thread(work);
   } else {
     on_all_threads(context, work);
   }
+  if (!fits) add_afterwards<T>(c, options);
 }
 
-template void matmul<float>(const Context&, View<float, 2>, In<float, 2>, In<float, 2>, MatmulOptions);
-template void matmul<double>(const Context&, View<double, 2>, In<double, 2>, In<double, 2>, MatmulOptions);
+template void matmul<float>(const Context&, View<float, 2>, In<float, 2>, In<float, 2>, const MatmulOptions<float>&);
+template void matmul<double>(const Context&, View<double, 2>, In<double, 2>, In<double, 2>,
+                             const MatmulOptions<double>&);
 
 }  // namespace heedful

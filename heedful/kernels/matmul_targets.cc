@@ -92,6 +92,10 @@ class Product {
     tile.accumulate = work_.accumulate;
     for (Index column = 0; column < columns; column += width_) {
       tile.c = work_.c + row * work_.c_row + (first + column) * work_.c_column;
+      for (int n = 0; n < 2; ++n) {
+        const auto& [at, step] = work_.addends[n];
+        tile.addends[n] = {at == nullptr ? nullptr : at + row * step + first + column, step};
+      }
       tile.a = pack_a_ ? packed_a : work_.a + row * work_.a_row;
       tile.b = pack_b_ ? packed_b + column * work_.depth : work_.b + first + column;
       RunPanel(tile, rows, HWY_MIN(width_, columns - column));
@@ -120,7 +124,11 @@ void Run(const MatmulWork<T>& work) {
         chain = std::fma(a, work.b[k * work.b_row + n * work.b_column], chain);
       }
       T& to = work.c[m * work.c_row + n * work.c_column];
-      to = work.accumulate ? to + chain : chain;
+      T result = work.accumulate ? to + chain : chain;
+      for (const auto& [at, step] : work.addends) {
+        if (at != nullptr) result += at[m * step + n];
+      }
+      to = result;
     }
   }
 }

@@ -30,7 +30,7 @@ struct Matrix {
     storage.fill(std::numeric_limits<T>::quiet_NaN());
     view = View<T, 2>(storage.data() + 4, {rows, columns}, strides);
   }
-  void fill(Inputs& inputs, double magnitude = 1) {
+  void fill(Inputs& inputs, double magnitude = 1) const {
     for (Index i = 0; i < view.extent(0); ++i) {
       for (Index j = 0; j < view.extent(1); ++j) view(i, j) = static_cast<T>(inputs.number(magnitude));
     }
@@ -48,16 +48,20 @@ T chain(const View<T, 2>& a, const View<T, 2>& b, Index m, Index n) {
 
 // Every element of c has the bits of its chain, and no other number in c's memory has changed.
 template <class T>
-void expect_chains(const Context& context, const Matrix<T>& a, const Matrix<T>& b, Matrix<T>& c, bool accumulate) {
+void expect_chains(const Context& context, const Matrix<T>& a, const Matrix<T>& b, Matrix<T>& c,
+                   MatmulOptions<T> options) {
   Tensor<T, 1> expected_storage = c.storage.copy();
   const View<T, 2> expected(expected_storage.data() + 4, c.view.extents(), c.view.strides());
   for (Index m = 0; m < expected.extent(0); ++m) {
     for (Index n = 0; n < expected.extent(1); ++n) {
       const T value = chain(a.view, b.view, m, n);
-      expected(m, n) = accumulate ? expected(m, n) + value : value;
+      T& element = expected(m, n);
+      element = options.accumulate ? element + value : value;
+      if (!options.bias.empty()) element += options.bias[n];
+      if (!options.residual.empty()) element += options.residual(m, n);
     }
   }
-  matmul<T>(context, c.view, a.view, b.view, {.accumulate = accumulate});
+  matmul<T>(context, c.view, a.view, b.view, options);
   Index different = 0;
   for (Index i = 0; i < c.storage.size(); ++i) different += bits(c.storage(i)) != bits(expected_storage(i));
   ASSERT_EQ(different, 0) << c.view.extent(0) << "x" << c.view.extent(1) << "x" << a.view.extent(1);
@@ -78,7 +82,12 @@ TYPED_TEST(MatmulTest, EveryElementIsItsChainForEveryShape) {
         for (const Index k : {0, 1, 2, 5, 33}) {
           Matrix<TypeParam> a(m, k, Layout::rows), b(k, n, Layout::rows), c(m, n, Layout::rows);
           a.fill(inputs), b.fill(inputs), c.fill(inputs);
-          expect_chains(context, a, b, c, (m + n + k) % 2 == 1);
+          const Matrix<TypeParam> bias(1, n, Layout::rows), residual(m, n, Layout::padded_rows);
+          bias.fill(inputs), residual.fill(inputs);
+          MatmulOptions<TypeParam> options{.accumulate = (m + n + k) % 2 == 1};
+          if ((m + k) % 3 > 0) options.bias = View<const TypeParam, 1>(bias.view.data(), {n});
+          if ((m + n) % 3 > 0) options.residual = residual.view;
+          expect_chains(context, a, b, c, options);
           if (this->HasFatalFailure()) return;
         }
       }
@@ -100,7 +109,10 @@ TYPED_TEST(MatmulTest, EveryElementIsItsChainForEveryLayout) {
               const auto [m, n, k] = shape;
               Matrix<TypeParam> a(m, k, of_a), b(k, n, of_b), c(m, n, of_c);
               a.fill(inputs), b.fill(inputs), c.fill(inputs);
-              expect_chains(context, a, b, c, accumulate);
+              expect_chains(context, a, b, c, {.accumulate = accumulate});
+              const Matrix<TypeParam> bias(1, n, of_a), residual(m, n, of_b);  // of any layout
+              bias.fill(inputs), residual.fill(inputs);
+              expect_chains(context, a, b, c, {accumulate, bias.view[0], residual.view});
               if (this->HasFatalFailure()) return;
             }
           }
@@ -120,11 +132,13 @@ TYPED_TEST(MatmulTest, ThreadsChangeNoBit) {
       a.fill(inputs), b.fill(inputs), alone.fill(inputs);
       Matrix<TypeParam> start(m, n, Layout::rows);
       start.storage = alone.storage.copy();
-      expect_chains(Context(1), a, b, alone, true);
+      const Matrix<TypeParam> bias(1, n, Layout::rows), residual(m, n, Layout::rows);
+      bias.fill(inputs), residual.fill(inputs);
+      expect_chains(Context(1), a, b, alone, {true, bias.view[0], residual.view});
       for (const int threads : {2, 3, 7}) {
         Matrix<TypeParam> together(m, n, Layout::rows);
         std::copy(start.storage.begin(), start.storage.end(), together.storage.begin());
-        matmul<TypeParam>(Context(threads), together.view, a.view, b.view, {.accumulate = true});
+        matmul<TypeParam>(Context(threads), together.view, a.view, b.view, {true, bias.view[0], residual.view});
         Index different = 0;
         for (Index i = 0; i < alone.storage.size(); ++i) {
           different += bits(alone.storage(i)) != bits(together.storage(i));

@@ -10,7 +10,7 @@
 
 #include <type_traits>
 
-#include "heedful/core/view.h"
+#include "heedful/kernels/matmul_work.h"
 #include "hwy/highway.h"
 
 #if HWY_NATIVE_FMA
@@ -45,6 +45,7 @@ struct Tile {
   Index depth;
   Index columns_of_last;  // of the last vector
   bool accumulate;
+  typename MatmulWork<T>::Addend addends[2];
 };
 
 template <int kRows, int kVectors, bool kPartial, bool kAccumulate, class T, class V>
@@ -63,14 +64,26 @@ HWY_INLINE void StoreTile(const Tile<T>& tile, const V (&chain)[kRows][kVectors]
       if (kPartial && v == kVectors - 1) {
         if constexpr (kMasksMemory) {
           if constexpr (kAccumulate) result = hn::Add(hn::MaskedLoad(mask, d, to), result);
+          for (const auto& [at, step] : tile.addends) {
+            if (at != nullptr) result = hn::Add(hn::MaskedLoad(mask, d, at + row * step + v * lanes), result);
+          }
           hn::BlendedStore(result, mask, d, to);
         } else {
           HWY_ALIGN T lane[hn::MaxLanes(d)];
           hn::Store(result, d, lane);
-          for (Index n = 0; n < tile.columns_of_last; ++n) to[n] = kAccumulate ? to[n] + lane[n] : lane[n];
+          for (Index n = 0; n < tile.columns_of_last; ++n) {
+            if (kAccumulate) lane[n] = to[n] + lane[n];
+            for (const auto& [at, step] : tile.addends) {
+              if (at != nullptr) lane[n] += at[row * step + v * lanes + n];
+            }
+            to[n] = lane[n];
+          }
         }
       } else {
         if constexpr (kAccumulate) result = hn::Add(hn::LoadU(d, to), result);
+        for (const auto& [at, step] : tile.addends) {
+          if (at != nullptr) result = hn::Add(hn::LoadU(d, at + row * step + v * lanes), result);
+        }
         hn::StoreU(result, d, to);
       }
     }
@@ -125,6 +138,12 @@ HWY_NOINLINE void RunTile(const Tile<T>& tile) {
   }
 }
 
+template <class T>
+HWY_INLINE void MoveDown(Tile<T>& tile, Index rows) {
+  tile.c += rows * tile.c_row;
+  for (auto& [at, step] : tile.addends) at += at == nullptr ? 0 : rows * step;
+}
+
 // A few rows that are left over are cut so that no tile of one or two rows, which waits for its own chains, is added
 // to tiles that do not.
 template <int kVectors, bool kPartial, class T>
@@ -152,7 +171,7 @@ HWY_INLINE void RunLastRows(Tile<T>& tile, Index rows) {
         if constexpr (kMostRows > 8) RunTile<8, kVectors, kPartial>(tile);
     }
     tile.a += next * tile.a_row;
-    tile.c += next * tile.c_row;
+    MoveDown(tile, next);
     rows -= next;
   }
 }
@@ -163,7 +182,7 @@ void RunRows(Tile<T>& tile, Index rows) {
     for (; rows >= kMostRows; rows -= kMostRows) {
       RunTile<kMostRows, kVectors, kPartial>(tile);
       tile.a += tile.group;
-      tile.c += kMostRows * tile.c_row;
+      MoveDown(tile, kMostRows);
     }
     RunLastRows<kVectors, kPartial>(tile, rows);
   } else {  // one row, or two

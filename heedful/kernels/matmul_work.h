@@ -17,6 +17,12 @@ struct MatmulWork {
   Index a_row, a_column;
   Index b_row, b_column;
   bool accumulate;
+  // Added to the finished chains in turn: elements [m, n] at at[m·row + n], none where `at` is null.
+  struct Addend {
+    const T* at = nullptr;
+    Index row = 0;
+  };
+  Addend addends[2] = {};
 };
 
 // Does the whole of it on this thread, on the best vector unit there is.
