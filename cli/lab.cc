@@ -1,8 +1,8 @@
 // heedful lab: the documents' experiments on this machine, claim by claim.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,11 +11,13 @@
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "heedful/core/error.h"
+#include "heedful/formats/bytes.h"
 #include "heedful/lab/lab.h"
 #include "heedful/report/html.h"
 #include "heedful/report/json.h"
 #include "heedful/report/text.h"
 #include "heedful/training/corpus.h"
+#include "heedful/training/options.h"
 
 namespace heedful::cli {
 namespace {
@@ -30,13 +32,6 @@ struct LabFlags {
 
 double estimated_seconds(const Experiment& experiment, bool full) {
   return full ? experiment.full_seconds : experiment.quick_seconds;
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  require(file.good(), "lab", "{}: could not be written", path);
 }
 
 int list() {
@@ -65,18 +60,24 @@ std::vector<Report> run_all(const LabFlags& flags, const std::vector<const Exper
 int run(const LabFlags& flags) {
   if (flags.list) return list();
   std::vector<const Experiment*> chosen;
-  for (const std::string& name : flags.names) chosen.push_back(&find_experiment(name));
+  for (const std::string& name : flags.names) {
+    const Experiment* experiment = &find_experiment(name);
+    if (std::ranges::find(chosen, experiment) == chosen.end()) chosen.push_back(experiment);
+  }
   if (chosen.empty()) {
     for (const Experiment& experiment : experiments()) chosen.push_back(&experiment);
   }
   // What cannot be read or written is better known before the work.
   if (!flags.options.corpus.empty()) {
-    CorpusOptions corpus;
-    corpus.file = flags.options.corpus;
-    read_corpus(corpus);
+    CorpusOptions options;
+    options.file = flags.options.corpus;
+    const Corpus corpus = read_corpus(options);
+    require_windows(corpus, text_defaults(corpus.options).model.context);
   }
+  require(flags.json.empty() || flags.json != flags.html, "lab",
+          "--json and --html: expected two files, got {} twice", flags.json);
   for (const std::string& path : {flags.json, flags.html}) {
-    if (!path.empty()) write_file(path, "");
+    if (!path.empty()) require_writable(path);
   }
   const std::vector<Report> reports = run_all(flags, chosen);
   bool failed = false;

@@ -168,6 +168,10 @@ std::string shown(std::string_view text) {
   return result + (text.size() > kMaxShown ? "…\"" : "\"");
 }
 
+void require_writable(const fs::path& path) {
+  const TemporaryFile temporary(checked_target(path));
+}
+
 void replace_file(const fs::path& path, const std::function<void(const fs::path& temporary)>& write) {
   TemporaryFile temporary(checked_target(path));
   write(temporary.path());

@@ -56,7 +56,11 @@ std::string shown(std::string_view text);
 void write_file(const std::filesystem::path& path, std::span<const Bytes> parts);
 void write_file(const std::filesystem::path& path, std::string_view text);
 
-// The same for a writer that wants a name to write to.
+// Throws the Error that writing there would throw, as far as that can be known without writing: for programs that work
+// long before they write.
+void require_writable(const std::filesystem::path& path);
+
+// The same as write_file for a writer that wants a name to write to.
 void replace_file(const std::filesystem::path& path,
                   const std::function<void(const std::filesystem::path& temporary)>& write);
 

@@ -99,6 +99,17 @@ TEST(BytesTest, AWriterThatFailsLosesNothing) {
   EXPECT_EQ(entries_in(folder.path()), 1u);
 }
 
+TEST(BytesTest, AsksWhetherAPlaceIsWritableAndLeavesItAlone) {
+  const TemporaryFolder folder;
+  write_file(folder / "file", "the old contents");
+  require_writable(folder / "file");
+  require_writable(folder / "new");
+  EXPECT_EQ(text_of(folder / "file"), "the old contents");
+  EXPECT_EQ(entries_in(folder.path()), 1u);
+  EXPECT_THAT(message_of([&] { require_writable(folder / "absent/file"); }), HasSubstr("No such file or directory"));
+  EXPECT_THAT(message_of([&] { require_writable(folder.path()); }), HasSubstr("got a directory"));
+}
+
 TEST(BytesTest, SaysWhyAPlaceIsNotWritable) {
   const TemporaryFolder folder;
   EXPECT_THAT(message_of([&] { write_file(folder / "absent/file", "x"); }),

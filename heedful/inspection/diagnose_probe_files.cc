@@ -1,9 +1,9 @@
 #include "heedful/inspection/diagnose_probe_files.h"
 
 #include <algorithm>
-#include <fstream>
 
 #include "heedful/core/error.h"
+#include "heedful/formats/bytes.h"
 #include "heedful/formats/npz.h"
 #include "heedful/inspection/diagnose_rounding.h"
 
@@ -151,9 +151,7 @@ void write_probes(const std::filesystem::path& folder, std::span<const Attention
   require(!error && std::filesystem::is_directory(folder), kWhere, "{}: expected a folder that can be made, got: {}",
           folder.string(), error ? error.message() : "another kind of file");
   for (const AttentionCase& probe : probes) write_npz(folder / (probe.name + ".npz"), case_arrays(probe));
-  std::ofstream readme(folder / "README.md");
-  readme << kReadme;
-  require(readme.good(), kWhere, "{}: could not be written", (folder / "README.md").string());
+  write_file(folder / "README.md", kReadme);
 }
 
 ProbeAnswers read_probes(const std::filesystem::path& folder, const CaseOverrides& overrides) {

@@ -215,7 +215,10 @@ AttentionCase without(const AttentionCase& given, Axis axis, Index begin, Index 
       for (auto* rows : {&d.key_documents, &d.key_positions}) {
         *rows = cut_rows(*rows, given.Tk(), [&](Index, Index j) { return is_cut(j); });
       }
-      for (Index& length : d.key_lengths) length = std::min(length, c.Tk());
+      for (Index& length : d.key_lengths) {
+        const Index first = d.left_padded ? given.Tk() - length : 0;  // of the keys that are no padding
+        length -= std::max<Index>(std::min(end, first + length) - std::max(begin, first), 0);
+      }
       break;
     case Axis::query_width:
       for (Tensor<double, 4>* x : {&c.q, &c.k}) *x = cut(*x, 3, is_cut);

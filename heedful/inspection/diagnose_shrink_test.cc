@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "heedful/inspection/diagnose_counterexample.h"
 #include "heedful/inspection/diagnose_probes.h"
 
@@ -31,6 +33,20 @@ TEST(Shrink, KeepsTheNumbersThatAreLeft) {
   EXPECT_EQ(smaller.k(1, 0, 2, 3), probe.k(1, 1, 2, 3));
 }
 
+// Keys that are deleted leave the length of what is left, on whichever side the padding stands.
+TEST(Shrink, DeletedKeysShortenTheSequencesThatHoldThem) {
+  const std::vector<AttentionCase> probes = standard_probes({});
+  AttentionCase probe = std::ranges::find(probes, "square", &AttentionCase::name)->copy();
+  ASSERT_EQ(probe.Tk(), 6);
+  probe.declared.key_lengths = {6, 4};
+  EXPECT_EQ(without(probe, Axis::key, 0, 2).declared.key_lengths, (std::vector<Index>{4, 2}));
+  EXPECT_EQ(without(probe, Axis::key, 3, 6).declared.key_lengths, (std::vector<Index>{3, 3}));
+  EXPECT_EQ(without(probe, Axis::key, 4, 6).declared.key_lengths, (std::vector<Index>{4, 4}));
+  probe.declared.left_padded = true;
+  EXPECT_EQ(without(probe, Axis::key, 0, 2).declared.key_lengths, (std::vector<Index>{4, 4}));
+  EXPECT_EQ(without(probe, Axis::key, 1, 4).declared.key_lengths, (std::vector<Index>{3, 2}));
+}
+
 // A condition on one number of q shrinks to that number alone.
 TEST(Shrink, FindsTheOneNumberThatMatters) {
   const std::vector<AttentionCase> probes = standard_probes({});
@@ -46,7 +62,8 @@ TEST(Shrink, FindsTheOneNumberThatMatters) {
 
 // A fault's counterexample is small, still wrong, and says where.
 TEST(Shrink, CounterexamplesAreSmall) {
-  for (const std::string fault : {"mask_after_softmax", "scale_missing", "groups_tiled", "causal_leaks_one"}) {
+  for (const std::string fault : {"mask_after_softmax", "scale_missing", "groups_tiled", "causal_leaks_one",
+                                  "padding_of_first_sequence", "padding_missing"}) {
     std::vector<Observation> observations;
     for (AttentionCase& probe : standard_probes({})) observations.push_back({std::move(probe), {}});
     const std::vector<std::string> faults = {fault};

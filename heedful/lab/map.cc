@@ -70,11 +70,12 @@ void run_map(Report& report, const Lab& lab) {
   TrainOptions options;
   options.steps = lab.full() ? 1500 : 500;
   const auto results = train_all(lab, with_seeds(lab, options, seeds), {0.5, 1}, "pointer heads of other seeds");
+  const Index pointing = with_pointer(lab, results);
   report.claims.push_back(claim_that(
       {fmt::format("of {} seeds trained {} steps, those with a head that puts at least half its weight six back",
                    seeds, options.steps),
        source, false},
-      with_pointer(lab, results) == seeds, "all", fmt::format("{} of {}", with_pointer(lab, results), seeds)));
+      pointing == seeds, "all", fmt::format("{} of {}", pointing, seeds)));
 }
 
 }  // namespace heedful

@@ -153,12 +153,14 @@ void measure_corpus(Report& report, const Lab& lab, double begin) {
 
   const Learned learned = learn(lab, corpus, options, name, begin, 1);
   add_scores(report, name, corpus, known, options, learned);
-  claim_below(report, {name + ": the decoder beats the unigram model", source}, learned.score,
-              known.baselines[0].score);
-  claim_below(report, {name + ": … the bigram model", source, lab.full()}, learned.score, known.baselines[1].score);
-  claim_below(report, {name + ": … the 5-gram model", source, false}, learned.score, known.five_gram());
   const bool shakespeare =
       corpus.options.bytes == kTinyShakespeareBytes && corpus.options.hash == kTinyShakespeareHash;
+  // A reader's own text may be too short or too strange to be learnt, which is no fault of the program.
+  claim_below(report, {name + ": the decoder beats the unigram model", source, shakespeare}, learned.score,
+              known.baselines[0].score);
+  claim_below(report, {name + ": … the bigram model", source, shakespeare && lab.full()}, learned.score,
+              known.baselines[1].score);
+  claim_below(report, {name + ": … the 5-gram model", source, false}, learned.score, known.five_gram());
   if (shakespeare && lab.full()) {
     report.claims.push_back(claim_at_most(
         {"tinyshakespeare, 4 layers, 4 heads, width 128, context 64, batch 12, 2000 steps: held-out loss, every line",
