@@ -118,6 +118,17 @@ void backward(benchmark::State& state, const Shape& shape, int threads) {
   state.counters["deviation"] = problem.dq_deviation();
 }
 
+template <class T>
+void forward_backward(benchmark::State& state, const Shape& shape, int threads) {
+  const Context context(threads);
+  Problem<T> problem(shape);
+  run<T>(state, context, 14 * problem.pairs * static_cast<double>(shape.D), [&] {
+    problem.forward(context);
+    problem.backward(context);
+  });
+  state.counters["deviation"] = problem.dq_deviation();
+}
+
 // One query on a cache: what counts is how fast the keys and values are read.
 template <class T>
 void decode(benchmark::State& state, const Shape& shape, int threads) {
@@ -134,32 +145,27 @@ void decode(benchmark::State& state, const Shape& shape, int threads) {
 
 template <class T>
 void add_all(const std::string& type) {
-  const auto add = [&](const char* what, const Shape& s, auto function) {
+  const auto add_one = [&](const char* what, const Shape& s, auto function) {
     register_row(fmt::format("attention/{}/{}/B{}/H{}/G{}/Tq{}/Tk{}/D{}{}", what, type, s.B, s.H, s.G, s.Tq, s.Tk,
                              s.D, s.causal ? "/causal" : ""),
                  [=](benchmark::State& state, int threads) { function(state, s, threads); });
   };
+  const auto add = [&](const Shape& shape) {
+    add_one("forward", shape, forward<T>);
+    add_one("backward", shape, backward<T>);
+    add_one("forward_backward", shape, forward_backward<T>);
+  };
   for (const Index D : {32, 64, 128}) {
     for (const Index T_ : {1024, 2048}) {
-      const Shape shape{.B = 1, .H = 8, .G = 8, .Tq = T_, .Tk = T_, .D = D, .causal = true};
-      add("forward", shape, forward<T>);
-      add("backward", shape, backward<T>);
+      add({.B = 1, .H = 8, .G = 8, .Tq = T_, .Tk = T_, .D = D, .causal = true});
     }
   }
-  const Shape full{.B = 1, .H = 8, .G = 8, .Tq = 2048, .Tk = 2048, .D = 64, .causal = false};
-  add("forward", full, forward<T>);
-  add("backward", full, backward<T>);
-  const Shape grouped{.B = 1, .H = 8, .G = 2, .Tq = 2048, .Tk = 2048, .D = 64, .causal = true};
-  add("forward", grouped, forward<T>);
-  add("backward", grouped, backward<T>);
-  const Shape training{.B = 8, .H = 6, .G = 6, .Tq = 256, .Tk = 256, .D = 64, .causal = true};  // GPT-like step
-  add("forward", training, forward<T>);
-  add("backward", training, backward<T>);
-  const Shape tiny{.B = 32, .H = 4, .G = 4, .Tq = 12, .Tk = 12, .D = 8, .causal = true};  // the article's step
-  add("forward", tiny, forward<T>);
-  add("backward", tiny, backward<T>);
+  add({.B = 1, .H = 8, .G = 8, .Tq = 2048, .Tk = 2048, .D = 64, .causal = false});
+  add({.B = 1, .H = 8, .G = 2, .Tq = 2048, .Tk = 2048, .D = 64, .causal = true});
+  add({.B = 8, .H = 6, .G = 6, .Tq = 256, .Tk = 256, .D = 64, .causal = true});  // the GPT-like step's
+  add({.B = 32, .H = 4, .G = 4, .Tq = 12, .Tk = 12, .D = 8, .causal = true});    // the article's step's
   for (const Index G : {8, 2}) {
-    add("decode", {.B = 1, .H = 8, .G = G, .Tq = 1, .Tk = 4096, .D = 64, .causal = true}, decode<T>);
+    add_one("decode", {.B = 1, .H = 8, .G = G, .Tq = 1, .Tk = 4096, .D = 64, .causal = true}, decode<T>);
   }
 }
 

@@ -5,6 +5,8 @@
 #include <thread>
 #include <utility>
 
+#include "bench/clock.h"
+
 namespace heedful {
 namespace {
 
@@ -14,19 +16,21 @@ constexpr double kTurnSeconds = 0.02;            // of each contestant in each r
 constexpr double kStretchSeconds = 1e-3;         // calls timed together: far above the clock's own cost
 constexpr std::chrono::milliseconds kPause{40};  // OpenBLAS' threads spin for some 26 ms, OpenMP's for less
 
-double seconds_of(const std::function<void()>& work, int calls) {
-  const auto begin = std::chrono::steady_clock::now();
+double seconds_of(const std::function<void()>& work, int calls, int threads) {
+  const double begin = clock_seconds(threads);
   for (int call = 0; call < calls; ++call) work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / calls;
+  return (clock_seconds(threads) - begin) / calls;
 }
 
 // The fastest stretch of one turn, per call.
-double take_turn(const std::function<void()>& work, double guess) {
+double take_turn(const Contestant& contestant, int threads) {
+  const auto& work = contestant.work;
+  const double guess = contestant.seconds;
   if (guess < kTurnSeconds) work();  // brings back what the others have driven out of the caches
   const int calls = std::max(1, static_cast<int>(kStretchSeconds / guess));
-  double fastest = seconds_of(work, calls);
+  double fastest = seconds_of(work, calls, threads);
   for (double spent = fastest * calls; spent < kTurnSeconds;) {
-    const double seconds = seconds_of(work, calls);
+    const double seconds = seconds_of(work, calls, threads);
     fastest = std::min(fastest, seconds);
     spent += seconds * calls;
   }
@@ -39,14 +43,14 @@ void hold_contest(std::vector<Contestant>& contestants, int threads) {
   double slowest = 0;
   for (Contestant& contestant : contestants) {
     contestant.work();
-    contestant.seconds = seconds_of(contestant.work, 1);
+    contestant.seconds = seconds_of(contestant.work, 1, threads);
     slowest = std::max(slowest, contestant.seconds);
   }
   const int rounds = std::clamp(static_cast<int>(kMostSeconds / slowest), 2, kRounds);
   for (int round = 0; round < rounds; ++round) {
     for (Contestant& contestant : contestants) {
       if (threads > 1 && contestants.size() > 1) std::this_thread::sleep_for(kPause);
-      contestant.seconds = std::min(contestant.seconds, take_turn(contestant.work, contestant.seconds));
+      contestant.seconds = std::min(contestant.seconds, take_turn(contestant, threads));
     }
   }
 }

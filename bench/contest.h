@@ -1,6 +1,6 @@
 // Times several contestants fairly on a machine that others use too: they take turns for a few rounds, and what counts
 // of each is its fastest stretch. Another program's work can only add to a time, so the fastest is the nearest to what
-// the code itself takes; taking turns gives every contestant the same clocks and neighbours.
+// the code itself takes (clock.h says which time); taking turns gives every contestant the same clocks and neighbours.
 #ifndef HEEDFUL_BENCH_CONTEST_H_
 #define HEEDFUL_BENCH_CONTEST_H_
 

@@ -1,11 +1,11 @@
 #include "bench/machine.h"
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <type_traits>
 #include <vector>
 
+#include "bench/clock.h"
 #include "heedful/core/error.h"
 #include "heedful/core/tensor.h"
 #include "heedful/kernels/simd_targets.h"
@@ -79,10 +79,10 @@ HWY_EXPORT(target_name);
 
 constexpr int kRepetitions = 5;  // the best of which counts: a limit is what can be reached
 
-double seconds_of(const auto& work) {
-  const auto begin = std::chrono::steady_clock::now();
+double seconds_of(const Context& context, const auto& work) {
+  const double begin = clock_seconds(context.threads());
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return clock_seconds(context.threads()) - begin;
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ double peak_gflops(const Context& context) {
   double best = 0;
   for (int repetition = 0; repetition < kRepetitions; ++repetition) {
     std::vector<double> operations(sinks.size());
-    const double seconds = seconds_of([&] {
+    const double seconds = seconds_of(context, [&] {
       context.parallel_for(context.threads(), [&](Index thread) {
         const std::size_t at = static_cast<std::size_t>(thread);
         if constexpr (std::is_same_v<T, float>) {
@@ -120,7 +120,7 @@ double read_gbytes_per_second(const Context& context, Index bytes) {
   const Index times = std::max(Index{1}, (Index{64} << 20) / std::max(Index{1}, bytes));
   double best = 0;
   for (int repetition = 0; repetition < kRepetitions; ++repetition) {
-    const double seconds = seconds_of([&] {
+    const double seconds = seconds_of(context, [&] {
       context.parallel_for(threads, [&](Index thread) {
         for (Index time = 0; time < times; ++time) {
           HWY_DYNAMIC_DISPATCH(read_all)(&data(thread, Index{0}), count, &sinks[static_cast<std::size_t>(thread)]);

@@ -4,9 +4,9 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
+#include "bench/clock.h"
 #include "bench/contest.h"
 #include "bench/machine.h"
 #include "heedful/decoder/cost.h"
@@ -136,12 +136,12 @@ void trainings(benchmark::State& state, int threads) {
   }
   const Context context(threads), alone;
   for (auto _ : state) {
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = clock_seconds(threads);
     context.parallel_for(static_cast<Index>(runs.size()), [&](Index run) {
       Trainer<float> trainer(new_training<float>(runs[static_cast<std::size_t>(run)]), alone);
       while (trainer.state().step < trainer.state().options.steps) trainer.step();
     });
-    state.SetIterationTime(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    state.SetIterationTime(clock_seconds(threads) - begin);
   }
 }
 
