@@ -128,7 +128,7 @@ TEST_F(TextProgram, GoesOnWithAPrompt) {
   expect_refused("generate run --prompt 'a Z'", "character 0: expected one of");
   expect_refused("generate run --prompt 'the Z'", "\"Z\" (U+005A)");
   expect_refused("generate run --prompt 'the \xff'", "byte 4: not UTF-8");
-  expect_refused("generate run --prompt ''", "at least one token");
+  expect_refused("generate run --prompt ''", "--prompt");
   expect_refused("generate run --prompt the --tokens -1", "-1");
   expect_refused("inspect run --prompt the", "run on text");
 }
@@ -153,7 +153,7 @@ TEST_F(TextProgram, BadTextsAndFlagsAreOneLineAndExitCode2) {
   for (const auto& [arguments, part] : std::vector<std::pair<std::string, std::string>>{
            {"train --corpus nowhere.txt", "nowhere.txt"},
            {"train --corpus .", "."},
-           {"train --corpus ''", "file"},
+           {"train --corpus ''", "--corpus"},
            {"train --corpus empty.txt", "empty file"},
            {"train --corpus short.txt", "below 2 tokens"},
            {"train --corpus lines.txt", "nothing is left to score"},
