@@ -3,11 +3,13 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "heedful/core/error.h"
-#include "heedful/formats/safetensors.h"
 
 namespace heedful {
 namespace {
@@ -15,6 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kFormat = "checkpoint 1";
+constexpr const char* kHash = "hash";
 constexpr const char* kFirst = "adam.first.";
 constexpr const char* kSecond = "adam.second.";
 
@@ -52,9 +55,19 @@ json random_to_json(const Random& random) {
   return {s.state_high, s.state_low, s.increment_high, s.increment_low, s.has_buffered, s.buffered};
 }
 
+// A whole number that Value holds; the library would round or wrap any other.
+template <class Value>
+Value whole(const json& j) {
+  require(j.is_number_integer() && (j.is_number_unsigned() ? std::in_range<Value>(j.get<std::uint64_t>())
+                                                           : std::in_range<Value>(j.get<std::int64_t>())),
+          "checkpoint", "metadata: expected a whole number of its type, got {}", j.dump());
+  return j.get<Value>();
+}
+
 Random random_from_json(const json& j) {
   Random random(0);
-  random.set_state({j.at(0), j.at(1), j.at(2), j.at(3), j.at(4), j.at(5)});
+  const auto word = [&](std::size_t i) { return whole<std::uint64_t>(j.at(i)); };
+  random.set_state({word(0), word(1), word(2), word(3), j.at(4), whole<std::uint32_t>(j.at(5))});
   return random;
 }
 
@@ -68,6 +81,9 @@ Safetensors read(const std::filesystem::path& path) {
   Safetensors file = read_safetensors(path);
   require(metadata(file, "heedful") == kFormat, "checkpoint", "format: expected \"{}\", got \"{}\"", kFormat,
           metadata(file, "heedful"));
+  require(metadata(file, kHash) == checkpoint_hash(file), "checkpoint",
+          "{}: damaged: its contents have the hash {}, it names {}", path.string(), checkpoint_hash(file),
+          shown(metadata(file, kHash)));
   return file;
 }
 
@@ -89,6 +105,18 @@ TrainOptions options_of(const Safetensors& file) {
 
 }  // namespace
 
+std::string checkpoint_hash(const Safetensors& contents) {
+  std::string all;
+  const auto add = [&](std::string_view name, std::string_view bytes) {
+    all += fmt::format("{:016x}{:016x}", hash_of(name), hash_of(bytes));
+  };
+  for (const auto& [name, array] : contents.arrays) add(name, as_text(array.bytes));
+  for (const auto& [key, value] : contents.metadata) {
+    if (key != kHash) add(key, value);
+  }
+  return fmt::format("{:016x}", hash_of(all));
+}
+
 template <class T>
 void save_checkpoint(const std::filesystem::path& path, const TrainingState<T>& state) {
   Safetensors file;
@@ -101,6 +129,7 @@ void save_checkpoint(const std::filesystem::path& path, const TrainingState<T>& 
                    {"loss", json(state.loss).dump()},
                    {"random", random_to_json(state.random).dump()}};
   if (state.best) file.metadata.emplace("best", json{state.best->step, state.best->loss}.dump());
+  file.metadata.emplace(kHash, checkpoint_hash(file));
   std::error_code ignored;  // a first checkpoint has none before it
   const std::filesystem::path previous = path.string() + ".previous";
   std::filesystem::remove(previous, ignored);
@@ -123,13 +152,13 @@ TrainingState<T> load_checkpoint(const std::filesystem::path& path) {
   state.second_moment = take<T>(file.arrays, kSecond, state.decoder.config);
   const std::size_t expected = 3 * parameter_inventory(state.decoder.config).size();
   require(file.arrays.size() == expected, "checkpoint", "arrays: expected {}, got {}", expected, file.arrays.size());
-  state.step = parse("step", [&] { return json::parse(metadata(file, "step")).get<Index>(); });
+  state.step = parse("step", [&] { return whole<Index>(json::parse(metadata(file, "step"))); });
   state.loss = parse("loss", [&] { return json::parse(metadata(file, "loss")).get<double>(); });
   state.random = parse("random", [&] { return random_from_json(json::parse(metadata(file, "random"))); });
   if (file.metadata.contains("best")) {
     state.best = parse("best", [&] {
       const json best = json::parse(metadata(file, "best"));
-      return BestScore{best.at(0), best.at(1)};
+      return BestScore{whole<Index>(best.at(0)), best.at(1)};
     });
   }
   require(state.step >= 0, "checkpoint", "step: expected 0 or more, got {}", state.step);

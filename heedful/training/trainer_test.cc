@@ -145,6 +145,21 @@ TEST_F(Checkpoint, RefusesEveryTruncation) {
   EXPECT_THROW(load_checkpoint<float>(cut), Error);
 }
 
+// Whatever byte of the file it is in: the header, a name, the options, a weight.
+TEST_F(Checkpoint, NoticesAFlippedBit) {
+  const auto path = folder_ / "checkpoint.safetensors", flipped = folder_ / "flipped.safetensors";
+  save_checkpoint(path, new_training<float>(small()));
+  const auto bytes = read_file(path);
+  const std::string text(as_text(bytes));
+  std::size_t bit = 0;
+  for (std::size_t at = 0; at < text.size(); at += 97, ++bit) {
+    std::string damaged = text;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << bit % 8));
+    std::ofstream(flipped, std::ios::binary) << damaged;
+    EXPECT_THROW(load_checkpoint<float>(flipped), Error) << "bit " << bit % 8 << " of byte " << at;
+  }
+}
+
 TEST_F(Checkpoint, RefusesForeignFiles) {
   const auto path = folder_ / "checkpoint.safetensors";
   EXPECT_THROW(load_checkpoint<float>(folder_ / "none"), Error);
@@ -154,6 +169,7 @@ TEST_F(Checkpoint, RefusesForeignFiles) {
   const auto refused = [&](auto change) {
     Safetensors file = read_safetensors(path);
     change(file);
+    file.metadata.insert_or_assign("hash", checkpoint_hash(file));
     write_safetensors(folder_ / "changed.safetensors", file);
     EXPECT_THROW(load_checkpoint<float>(folder_ / "changed.safetensors"), Error);
   };
@@ -162,7 +178,10 @@ TEST_F(Checkpoint, RefusesForeignFiles) {
   refused([](Safetensors& f) { f.metadata.insert_or_assign("options", "{"); });
   refused([](Safetensors& f) { f.metadata.insert_or_assign("options", R"({"model": {"heads": 3}})"); });
   refused([](Safetensors& f) { f.metadata.insert_or_assign("step", "-1"); });
+  refused([](Safetensors& f) { f.metadata.insert_or_assign("step", "2.5"); });
+  refused([](Safetensors& f) { f.metadata.insert_or_assign("step", "1e99"); });
   refused([](Safetensors& f) { f.metadata.insert_or_assign("random", "[1]"); });
+  refused([](Safetensors& f) { f.metadata.insert_or_assign("random", "[1, 2, 3, 5, true, 4294967296]"); });
   refused([](Safetensors& f) { f.arrays.erase("token_embedding"); });
   refused([](Safetensors& f) { f.arrays.emplace("surplus", f.arrays.at("token_embedding")); });
   refused([](Safetensors& f) {
