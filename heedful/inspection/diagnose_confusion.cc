@@ -1,7 +1,6 @@
 #include "heedful/inspection/diagnose_confusion.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "heedful/inspection/diagnose.h"
 #include "heedful/inspection/diagnose_hypotheses.h"
@@ -83,14 +82,6 @@ ConfusionRow row_of(const Context& context, DataType type, const Hypothesis& tru
   return row;
 }
 
-class Stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
 std::string row_text(const ConfusionRow& row) {
   std::string text = fmt::format("| {} | {} | {} | {} |", row.text, name(row.type), name(row.outcome), row.said);
   const std::size_t most = std::min<std::size_t>(row.fitting.size(), 4);
@@ -128,7 +119,6 @@ std::array<std::size_t, kOutcomes> Confusion::count(DataType type) const {
 }
 
 Confusion confuse_singles(const Context& context, const std::vector<DataType>& types) {
-  const Stopwatch watch;
   Confusion confusion;
   for (const DataType type : types) {
     for (const Fault& fault : diagnosis::catalogue()) {
@@ -138,12 +128,10 @@ Confusion confuse_singles(const Context& context, const std::vector<DataType>& t
       }
     }
   }
-  confusion.seconds = watch.seconds();
   return confusion;
 }
 
 Confusion confuse_pairs(const Context& context, DataType type, std::size_t first, std::size_t stride) {
-  const Stopwatch watch;
   Confusion confusion;
   std::vector<const Fault*> forward;
   for (const Fault& fault : diagnosis::catalogue()) {
@@ -158,7 +146,6 @@ Confusion confuse_pairs(const Context& context, DataType type, std::size_t first
       if (!observe(type, truth).empty()) confusion.rows.push_back(row_of(context, type, truth));
     }
   }
-  confusion.seconds = watch.seconds();
   return confusion;
 }
 
@@ -176,7 +163,7 @@ std::string confusion_text(const Confusion& confusion) {
     for (const std::size_t count : counts) all += count;
     page += fmt::format("| {} | {} | {} |\n", name(type), all, fmt::join(counts, " | "));
   }
-  page += fmt::format("\n{:.1f} seconds. Every case that was not named:\n\n", confusion.seconds);
+  page += "\nEvery case that was not named:\n\n";
   page +=
       "| in the code | type | outcome | best hypothesis | others that fit | too near to rule out "
       "|\n|---|---|---|---|---|---|\n";

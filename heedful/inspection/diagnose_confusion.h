@@ -36,7 +36,6 @@ struct ConfusionRow {
 
 struct Confusion {
   std::vector<ConfusionRow> rows;
-  double seconds = 0;
 
   std::array<std::size_t, kOutcomes> count(DataType type) const;
 };

@@ -212,6 +212,39 @@ nlohmann::json place_json(const Location& place) {
           {"heads", place.heads}, {"rows", place.rows}};
 }
 
+// Nested as the array's axes are.
+template <class T, int Rank>
+nlohmann::json nested_json(View<const T, Rank> x) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (Index at = 0; at < x.extent(0); ++at) {
+    if constexpr (Rank == 1) {
+      rows.push_back(x[at]);
+    } else {
+      rows.push_back(nested_json<T, Rank - 1>(x[at]));
+    }
+  }
+  return rows;
+}
+
+// The wrong number, the inputs that lead to it, and of what was declared that which a text report shows.
+nlohmann::json counterexample_json(const Counterexample& small) {
+  const AttentionCase& c = small.given;
+  nlohmann::json json = place_json(small.place);
+  json["causal"] = c.declared.causal;
+  if (c.declared.window > 0) json["window"] = c.declared.window;
+  if (!c.declared.key_lengths.empty()) json["key_lengths"] = c.declared.key_lengths;
+  const auto add = [&](const char* name, const auto& x) {
+    if (is_given(x)) json[name] = nested_json(x.view());
+  };
+  add("q", c.q);
+  add("k", c.k);
+  add("v", c.v);
+  add("mask", c.keep);
+  add("bias", c.bias);
+  add("dout", c.dout);
+  return json;
+}
+
 }  // namespace
 
 std::string diagnosis_text(const Diagnosis& d, std::span<const Observation> observations) {
@@ -270,7 +303,7 @@ nlohmann::json diagnosis_json(const Diagnosis& d, std::span<const Observation> o
   json["weights"] = describe_weights(d, observations);
   json["notes"] = d.notes;
   json["judged_gradients"] = d.judged_gradients;
-  if (d.counterexample) json["smallest"] = place_json(d.counterexample->place);
+  if (d.counterexample) json["smallest"] = counterexample_json(*d.counterexample);
   return json;
 }
 

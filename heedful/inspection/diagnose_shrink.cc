@@ -76,6 +76,7 @@ class Shrinker {
  private:
   bool accept(AttentionCase smaller) {
     if (budget_-- <= 0 || smaller.Tq() > std::max(smaller.Tk(), least_queries_)) return false;
+    if (without_keys(smaller) > without_keys(best_)) return false;  // nor is a sequence of nothing a plain example
     try {
       check_case(smaller);
       if (!still_wrong_(smaller)) return false;
@@ -85,6 +86,8 @@ class Shrinker {
     best_ = std::move(smaller);
     return true;
   }
+
+  static Index without_keys(const AttentionCase& c) { return std::ranges::count(c.declared.key_lengths, 0); }
 
   bool cut_axis(Axis axis) {
     bool changed = false;

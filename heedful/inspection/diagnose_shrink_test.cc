@@ -72,6 +72,7 @@ TEST(Shrink, CounterexamplesAreSmall) {
     ASSERT_TRUE(found.has_value()) << fault;
     EXPECT_LE(found->given.q.size() + found->given.k.size() + found->given.v.size(), 24) << fault;
     EXPECT_NE(found->place.expected, found->place.got);
+    EXPECT_EQ(std::ranges::count(found->given.declared.key_lengths, 0), 0) << fault;
   }
   const auto right = [](const AttentionCase& given) { return simulate(given, {}); };
   std::vector<Observation> observations;

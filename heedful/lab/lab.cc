@@ -22,7 +22,7 @@ constexpr Experiment kExperiments[] = {
     {"gradients", "the hand-written gradient over nine steps ε, 1e-2 to 1e-10, with the ReLU's kinks found",
      run_gradients, 0.5, 1.5},
     {"quadratic", "time and memory of attention, plain and fused, by length", run_quadratic, 0.4, 3},
-    {"cache", "generating with the key-value cache and without: same result, time, bytes", run_cache, 0.5, 1},
+    {"cache", "generating with the key-value cache and without: same result, time, bytes", run_cache, 1.5, 1.5},
     {"tasks", "copying and sorting, by generation, over seeds", run_tasks, 18, 100},
     {"ablations", "one piece removed at a time, and the depth at which the place of the norm matters", run_ablations,
      8, 210},

@@ -140,6 +140,8 @@ void run_quadratic(Report& report, const Lab& lab) {
   report.claims.push_back(claim_printed(
       {"T = 2048: the matrix over queries, keys and values together (32 MiB over 3 in 64 bits)", source}, "10.7",
       static_cast<double>(kLength * kLength) / static_cast<double>(3 * kLength * kWidth)));
+  report.notes.emplace_back(
+      "The process grows by nothing where memory that was given back earlier is used again; the longest is judged.");
   if (!lab.full()) report.notes.emplace_back("Quick: T up to 2048; --full goes to 8192.");
 }
 
