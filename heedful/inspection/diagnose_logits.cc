@@ -74,8 +74,8 @@ Source itself(const LogitsPair&, Index b, Index t) {
 }
 
 void locate(LogitsDiagnosis& d, const LogitsPair& pair) {
-  for (Index b = 0; b < pair.uncached.extent(0); ++b) {
-    for (Index t = 0; t < steps(pair); ++t) {
+  for (Index t = 0; t < steps(pair); ++t) {
+    for (Index b = 0; b < pair.uncached.extent(0); ++b) {
       ++d.steps;
       if (row_residual(pair, b, t, {b, t}) <= kFits) continue;
       if (d.wrong_steps++ > 0) continue;
@@ -124,7 +124,15 @@ LogitsDiagnosis diagnose_logits(const LogitsPair& pair) {
   LogitsDiagnosis d;
   d.bit_identical = std::equal(pair.cached.begin(), pair.cached.end(), pair.uncached.begin());
   d.correct = residual(pair, itself);
-  if (d.correct <= kFits) {
+  const bool is_correct = d.correct <= kFits;
+  for (const Explanation& explanation : kExplanations) {
+    const std::string fault(explanation.fault);
+    const double here = residual(pair, explanation.source);
+    d.residuals.push_back({.faults = {fault}, .forms = {""}, .residual = here});
+    const bool looks_the_same = here <= kFits || (is_correct && here < kMargin * d.correct);
+    (looks_the_same ? d.not_excluded : d.excluded).push_back(fault);
+  }
+  if (is_correct) {
     d.verdict = Verdict::correct;
     d.steps = pair.uncached.extent(0) * steps(pair);
     return d;
@@ -133,12 +141,12 @@ LogitsDiagnosis diagnose_logits(const LogitsPair& pair) {
   const Explanation* best = nullptr;
   double best_residual = HUGE_VAL;
   d.next = d.correct;
-  for (const Explanation& explanation : kExplanations) {
-    const double here = residual(pair, explanation.source);
+  for (std::size_t at = 0; at < d.residuals.size(); ++at) {
+    const double here = d.residuals[at].residual;
     if (here < best_residual) {
       d.next = std::min(d.next, best_residual);
       best_residual = here;
-      best = &explanation;
+      best = &kExplanations[at];
     } else {
       d.next = std::min(d.next, here);
     }
@@ -158,7 +166,13 @@ std::string logits_text(const LogitsDiagnosis& d) {
   if (d.verdict == Verdict::correct) {
     return fmt::format("verdict      correct: with and without the cache the logits are {}\n",
                        d.bit_identical ? "bit for bit the same"
-                                       : fmt::format("within {:.3g} σ of rounding, not bit-identical", d.correct));
+                                       : fmt::format("within {:.3g} σ of rounding, not bit-identical", d.correct)) +
+           (d.not_excluded.empty()
+                ? fmt::format("excluded     all {} exchanges\n", d.excluded.size())
+                : fmt::format("excluded     {} of {} exchanges; more sequences or steps would show "
+                              "the others:\n             {}\n",
+                              d.excluded.size(), d.excluded.size() + d.not_excluded.size(),
+                              fmt::join(d.not_excluded, ", ")));
   }
   std::string page = d.fault.empty()
                          ? std::string("verdict      unknown: the cache changes the logits, in no way known here\n")
@@ -177,8 +191,12 @@ nlohmann::json logits_json(const LogitsDiagnosis& d) {
                          {"fault", d.fault.empty() ? nlohmann::json(nullptr) : nlohmann::json(d.fault)},
                          {"confidence", {{"next_residual", d.next}}},
                          {"residuals", {{"correct", d.correct}}},
+                         {"location", nullptr},
+                         {"excluded", d.excluded},
+                         {"not_excluded", d.not_excluded},
                          {"bit_identical", d.bit_identical},
                          {"fix", d.fix}};
+  for (const Finding& finding : d.residuals) json["residuals"][finding.faults.front()] = finding.residual;
   if (d.wrong_steps > 0) {
     json["location"] = {{"sequence", d.sequence}, {"step", d.step}, {"token", d.token},
                         {"expected", d.expected}, {"got", d.got},   {"wrong_steps", d.wrong_steps},

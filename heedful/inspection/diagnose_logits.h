@@ -28,7 +28,10 @@ struct LogitsDiagnosis {
   bool bit_identical = false;
   double correct = 0;                       // residual of "the cache changes nothing"
   double next = 0;                          // of the best other explanation, or of the second best where one is named
-  Index sequence = 0, step = 0, token = 0;  // of the first wrong logit
+  std::vector<Finding> residuals;           // of every explanation
+  std::vector<std::string> excluded;        // explanations that the logits rule out
+  std::vector<std::string> not_excluded;    // that would look the same
+  Index sequence = 0, step = 0, token = 0;  // of the first wrong logit of the earliest wrong step
   double expected = 0, got = 0;
   Index wrong_steps = 0, steps = 0;
 };

@@ -35,6 +35,37 @@ TEST(DiagnoseLogits, TellsTheSameBitsFromTheSameButForRounding) {
   EXPECT_THAT(logits_text(d), ::testing::HasSubstr("all before step 4 agree"));
 }
 
+// Another sequence may go wrong earlier than the first one does.
+TEST(DiagnoseLogits, PointsAtTheEarliestStepOfAnySequence) {
+  LogitsPair pair = right_pair();
+  pair.cached(0, 5, 1) += 1;
+  pair.cached(1, 2, 3) += 1;
+  const LogitsDiagnosis d = diagnose_logits(pair);
+  EXPECT_EQ(d.sequence, 1);
+  EXPECT_EQ(d.step, 2);
+  EXPECT_EQ(d.token, 3);
+  EXPECT_EQ(d.wrong_steps, 2);
+}
+
+// One sequence cannot show that its slots are another's; a single step cannot show that nothing advances.
+TEST(DiagnoseLogits, CorrectSaysWhatItCannotExclude) {
+  using ::testing::UnorderedElementsAre;
+  const LogitsDiagnosis both = diagnose_logits(right_pair());
+  EXPECT_EQ(both.excluded.size(), 5u);
+  EXPECT_TRUE(both.not_excluded.empty());
+  const LogitsDiagnosis alone = diagnose_logits(right_pair(1, 6));
+  EXPECT_THAT(alone.not_excluded, UnorderedElementsAre("logits_of_other_sequence", "logits_of_first_sequence"));
+  EXPECT_THAT(logits_text(alone), ::testing::HasSubstr("logits_of_other_sequence"));
+  EXPECT_EQ(diagnose_logits(right_pair(1, 1)).not_excluded.size(), 5u);
+  const nlohmann::json json = logits_json(alone);
+  for (const char* key :
+       {"verdict", "fault", "confidence", "residuals", "location", "excluded", "not_excluded", "fix"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+  }
+  EXPECT_EQ(json["not_excluded"].size(), 2u);
+  EXPECT_GT(json["residuals"]["logits_one_step_behind"], kMargin);
+}
+
 TEST(DiagnoseLogits, NamesWhatWasExchanged) {
   const LogitsPair right = right_pair();
   const auto named = [&](auto source) {
