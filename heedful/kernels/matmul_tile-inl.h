@@ -48,7 +48,8 @@ struct Tile {
   typename MatmulWork<T>::Addend addends[2];
 };
 
-template <int kRows, int kVectors, bool kPartial, bool kAccumulate, class T, class V>
+// kPlain overwrites c; otherwise c, bias and residual may have to be added, which is asked at every vector.
+template <int kRows, int kVectors, bool kPartial, bool kPlain, class T, class V>
 HWY_INLINE void StoreTile(const Tile<T>& tile, const V (&chain)[kRows][kVectors]) {
   const hn::ScalableTag<T> d;
   const Index lanes = static_cast<Index>(hn::Lanes(d));
@@ -63,16 +64,18 @@ HWY_INLINE void StoreTile(const Tile<T>& tile, const V (&chain)[kRows][kVectors]
       V result = chain[row][v];
       if (kPartial && v == kVectors - 1) {
         if constexpr (kMasksMemory) {
-          if constexpr (kAccumulate) result = hn::Add(hn::MaskedLoad(mask, d, to), result);
-          for (const auto& [at, step] : tile.addends) {
-            if (at != nullptr) result = hn::Add(hn::MaskedLoad(mask, d, at + row * step + v * lanes), result);
+          if constexpr (!kPlain) {
+            if (tile.accumulate) result = hn::Add(hn::MaskedLoad(mask, d, to), result);
+            for (const auto& [at, step] : tile.addends) {
+              if (at != nullptr) result = hn::Add(hn::MaskedLoad(mask, d, at + row * step + v * lanes), result);
+            }
           }
           hn::BlendedStore(result, mask, d, to);
         } else {
           HWY_ALIGN T lane[hn::MaxLanes(d)];
           hn::Store(result, d, lane);
           for (Index n = 0; n < tile.columns_of_last; ++n) {
-            if (kAccumulate) lane[n] = to[n] + lane[n];
+            if (tile.accumulate) lane[n] = to[n] + lane[n];
             for (const auto& [at, step] : tile.addends) {
               if (at != nullptr) lane[n] += at[row * step + v * lanes + n];
             }
@@ -80,9 +83,11 @@ HWY_INLINE void StoreTile(const Tile<T>& tile, const V (&chain)[kRows][kVectors]
           }
         }
       } else {
-        if constexpr (kAccumulate) result = hn::Add(hn::LoadU(d, to), result);
-        for (const auto& [at, step] : tile.addends) {
-          if (at != nullptr) result = hn::Add(hn::LoadU(d, at + row * step + v * lanes), result);
+        if constexpr (!kPlain) {
+          if (tile.accumulate) result = hn::Add(hn::LoadU(d, to), result);
+          for (const auto& [at, step] : tile.addends) {
+            if (at != nullptr) result = hn::Add(hn::LoadU(d, at + row * step + v * lanes), result);
+          }
         }
         hn::StoreU(result, d, to);
       }
@@ -131,10 +136,10 @@ HWY_NOINLINE void RunTile(const Tile<T>& tile) {
     for (int row = 0; row < kRows; row += 3) a[row / 3] += tile.a_column;
     b += tile.b_row;
   }
-  if (tile.accumulate) {
-    StoreTile<kRows, kVectors, kPartial, true>(tile, chain);
-  } else {
+  if (tile.accumulate || tile.addends[0].at != nullptr || tile.addends[1].at != nullptr) {
     StoreTile<kRows, kVectors, kPartial, false>(tile, chain);
+  } else {
+    StoreTile<kRows, kVectors, kPartial, true>(tile, chain);
   }
 }
 
