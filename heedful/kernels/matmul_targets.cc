@@ -32,7 +32,7 @@ class Product {
  public:
   explicit Product(const MatmulWork<T>& work) : work_(work) {
     const bool deep = work.depth >= kDepthWorthPacking;
-    width_ = lanes() * (work.rows <= 2 ? 4 : 2);
+    width_ = lanes() * (work.rows == 1 ? 8 : work.rows == 2 ? 4 : 2);
     pack_b_ = (work.b_column != 1 && work.columns > 1) || (!kMasksMemory && work.columns % lanes() != 0) ||
               (deep && work.rows >= kRowsWorthPacking && work.b_row != width_);
     pack_a_ = deep && work.columns >= kPanelsWorthPacking * width_ &&

@@ -1,4 +1,4 @@
-// The tile of matmul: up to kMostRows rows of a meet a panel of b that is one to four vectors wide. The running chains
+// The tile of matmul: up to kMostRows rows of a meet a panel of b that is one to eight vectors wide. The running chains
 // of all its elements stay in registers for all of k. Whatever the tile, an element's chain is the same; tiles differ
 // in speed alone. Included by matmul_targets.cc, once for every target that has fused multiply-adds.
 #if defined(HEEDFUL_KERNELS_MATMUL_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -190,13 +190,16 @@ void RunRows(Tile<T>& tile, Index rows) {
       MoveDown(tile, kMostRows);
     }
     RunLastRows<kVectors, kPartial>(tile, rows);
-  } else {  // one row, or two
+  } else if constexpr (kVectors <= 4) {  // one row, or two
     rows == 2 ? RunTile<2, kVectors, kPartial>(tile) : RunTile<1, kVectors, kPartial>(tile);
+  } else {
+    RunTile<1, kVectors, kPartial>(tile);
   }
 }
 
-// One panel of at most four vectors, or of two when there are more than two rows; b's columns are neighbours here.
-// Moves tile.a and tile.c on; by reference, because copying what has just been written stalls.
+// One panel of at most two vectors, of four when there are two rows and of eight when there is one: long runs of b,
+// which is then read once. Its columns are neighbours here. Moves tile.a, tile.c and the addends on; by reference,
+// because copying what has just been written stalls.
 template <class T>
 HWY_INLINE void RunPanel(Tile<T>& tile, Index rows, Index columns) {
   const hn::ScalableTag<T> d;
@@ -204,23 +207,23 @@ HWY_INLINE void RunPanel(Tile<T>& tile, Index rows, Index columns) {
   const Index vectors = (columns + lanes - 1) / lanes;
   tile.columns_of_last = columns - (vectors - 1) * lanes;
   const bool partial = tile.columns_of_last < lanes;
-  switch (vectors * 2 + (partial ? 1 : 0)) {
+  switch (vectors) {
+    case 1:
+      return partial ? RunRows<1, true>(tile, rows) : RunRows<1, false>(tile, rows);
     case 2:
-      return RunRows<1, false>(tile, rows);
+      return partial ? RunRows<2, true>(tile, rows) : RunRows<2, false>(tile, rows);
     case 3:
-      return RunRows<1, true>(tile, rows);
+      return partial ? RunRows<3, true>(tile, rows) : RunRows<3, false>(tile, rows);
     case 4:
-      return RunRows<2, false>(tile, rows);
+      return partial ? RunRows<4, true>(tile, rows) : RunRows<4, false>(tile, rows);
     case 5:
-      return RunRows<2, true>(tile, rows);
+      return partial ? RunRows<5, true>(tile, rows) : RunRows<5, false>(tile, rows);
     case 6:
-      return RunRows<3, false>(tile, rows);
+      return partial ? RunRows<6, true>(tile, rows) : RunRows<6, false>(tile, rows);
     case 7:
-      return RunRows<3, true>(tile, rows);
-    case 8:
-      return RunRows<4, false>(tile, rows);
+      return partial ? RunRows<7, true>(tile, rows) : RunRows<7, false>(tile, rows);
     default:
-      return RunRows<4, true>(tile, rows);
+      return partial ? RunRows<8, true>(tile, rows) : RunRows<8, false>(tile, rows);
   }
 }
 
