@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <sstream>
 #include <vector>
@@ -86,6 +87,12 @@ TEST_F(Program, AnInterruptKeepsWhatWasDone) {
   const auto done = losses(text("run/metrics.jsonl")).size();
   EXPECT_GT(done, 0u);
   EXPECT_EQ(run("eval run --json").json()["steps"], done);
+}
+
+TEST_F(Program, ASecondInterruptDoesNotWaitForTheStep) {
+  const auto begin = std::chrono::steady_clock::now();
+  run(fmt::format("train {} --length 100000 --steps 9 --out run", kSmall), "timeout -s TERM 3 timeout -s INT 1");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));  // the step takes minutes
 }
 
 TEST_F(Program, ATornMetricsFileAndALaterCheckpointAreMended) {

@@ -29,6 +29,13 @@ namespace {
 
 std::atomic<bool> interrupted = false;
 
+// A step may be long; who asks twice does not want to wait for it.
+void stop_after_this_step(int) {
+  interrupted = true;
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
 // Parameters, gradients and two moments, one step's activations and about as much for the way back: refused where the
 // machine has less, rather than dying half-way.
 void require_memory(const TrainOptions& options) {
@@ -100,8 +107,8 @@ int train(TrainingState<T> start, const TrainFlags& flags, const Corpus* corpus)
   };
 
   interrupted = false;
-  std::signal(SIGINT, [](int) { interrupted = true; });
-  std::signal(SIGTERM, [](int) { interrupted = true; });
+  std::signal(SIGINT, stop_after_this_step);
+  std::signal(SIGTERM, stop_after_this_step);
   const auto begin = std::chrono::steady_clock::now();
   const auto seconds = [&] {
     return seconds_before + std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
