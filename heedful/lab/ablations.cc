@@ -22,10 +22,6 @@ double mean_loss(const RunResult& result) {
 // An effect below one answer in twenty is none to speak of.
 constexpr double kNegligible = 0.05;
 
-double smallest(const std::vector<double>& values) {
-  return *std::ranges::min_element(values);
-}
-
 struct Variant {
   const char* name;
   void (*change)(TrainOptions&);

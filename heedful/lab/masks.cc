@@ -26,12 +26,10 @@ constexpr const char* kSumsAfter[T] = {"0.733", "0.031", "0.759", "0.874", "1.00
 
 // Weights of given scores: queries are the scores, keys the identity.
 Tensor<double, 4> weights_of(const Lab& lab, const Tensor<double, 4>& scores, bool causal) {
-  Tensor<double, 4> identity({1, 1, T, T});
-  for (Index i = 0; i < T; ++i) identity(0, 0, i, i) = 1;
   AttentionOptions<double> options;
   options.scale = 1;
   options.causal = causal;
-  return attend<double>(lab.context(), {scores, identity, identity}, options).weights;
+  return attend<double>(lab.context(), {scores, identity(T), identity(T)}, options).weights;
 }
 
 Table matrix_table(std::string title, const Tensor<double, 4>& m) {

@@ -71,6 +71,13 @@ inline Tensor<double, 4> matrix(Index rows, Index columns, std::initializer_list
   return result;
 }
 
+// [1, 1, n, n]: as keys it makes the queries the scores, as values it makes the output the weights.
+inline Tensor<double, 4> identity(Index n) {
+  Tensor<double, 4> result({1, 1, n, n});
+  for (Index i = 0; i < n; ++i) result(0, 0, i, i) = 1;
+  return result;
+}
+
 }  // namespace heedful
 
 #endif  // HEEDFUL_LAB_SMALL_H_

@@ -52,6 +52,11 @@ double mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / count(values);
 }
 
+double smallest(std::span<const double> values) {
+  HEEDFUL_CHECK(!values.empty());
+  return *std::ranges::min_element(values);
+}
+
 double deviation(std::span<const double> values) {
   if (values.size() < 2) return 0;
   const double m = mean(values);

@@ -9,6 +9,7 @@
 namespace heedful {
 
 double mean(std::span<const double> values);
+double smallest(std::span<const double> values);
 double deviation(std::span<const double> values);  // of a sample, n − 1; 0 for a single value
 
 // The 0.975 quantile of Student's t, to three digits.

@@ -20,10 +20,6 @@ constexpr PrintedMean kPrinted[] = {
 };
 constexpr Index kArticleSeeds = 3;
 
-double smallest(const std::vector<double>& values) {
-  return *std::ranges::min_element(values);
-}
-
 void judge(Report& report, const PrintedMean& printed, std::span<const RunResult> results, Index steps) {
   const std::string task(enum_name(printed.kind, kTaskNames)), source = "article, §experiment";
   const auto token = collect(results, [](const RunResult& r) { return r.accuracy.token; });

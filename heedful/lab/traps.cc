@@ -23,12 +23,6 @@ struct Trap {
   bool caught = false;
 };
 
-Tensor<double, 4> identity(Index n) {
-  Tensor<double, 4> result({1, 1, n, n});
-  for (Index i = 0; i < n; ++i) result(0, 0, i, i) = 1;
-  return result;
-}
-
 Trap no_scale(const Lab& lab) {
   Random random(612);
   constexpr Index kKeys = 64, kRows = 4 * kKeys;
