@@ -191,6 +191,7 @@ TEST_F(Program, BadUsageIsOneLineAndExitCode2) {
            {"train --resume", "--out"},
            {"train --resume --out nowhere", "no such folder"},
            {"train --config nowhere.json", "nowhere.json"},
+           {"train --config /dev/zero", "16777216 bytes"},
            {"eval nowhere", "no such folder"},
            {"eval", "run"},
            {"generate nowhere --prompt 1", "no such folder"},
@@ -222,6 +223,7 @@ TEST_F(Program, BadFilesAreOneLineAndExitCode2) {
   expect_refused("generate good --prompt '1 9 2'", "expected symbols 0 to 4");
   expect_refused("generate good --prompt ' '", "at least one symbol");
   expect_refused("generate good --prompt '1 2 3' --tokens 5", "context");
+  expect_refused("generate good --prompt '1 2 3' --tokens -1", "tokens: expected 0 to");
   expect_refused("generate good --prompt '1 2 3' --temperature nan", "temperature");
   expect_refused("generate good --prompt '1 2 3' --top-p 0", "top-p");
   expect_refused("train --resume --out good --lr 1", "--lr");

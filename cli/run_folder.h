@@ -32,7 +32,8 @@ class RunFolder {
   void create() const;  // the folder; throws Error where it cannot
   void write_config(const TrainOptions& options) const;
 
-  // Held until the process ends, however it ends: one training at a time in a folder. Throws Error where another has it.
+  // Held until the process ends, however it ends: one training at a time in a folder. Throws Error where another is
+  // in it.
   void lock() const;
 
   // The seconds of training up to `step`, as its metrics say; 0 where they do not reach that far.

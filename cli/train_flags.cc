@@ -20,7 +20,8 @@ void set(Value& target, const std::optional<Value>& value) {
 }
 
 TrainOptions read_config(const std::string& path) {
-  const auto bytes = read_file(path);
+  constexpr Index kMostBytes = Index{1} << 24;  // an alphabet may be long
+  const auto bytes = read_file(path, kMostBytes);
   const auto json = nlohmann::json::parse(as_text(bytes), nullptr, /*allow_exceptions=*/false);
   require(!json.is_discarded(), "config", "{}: not JSON", path);
   return json.get<TrainOptions>();

@@ -23,9 +23,9 @@
 // the sum of a row runs on 16 lanes; so the error grows with 256 + Tk/256 where the naive code's grows with Tk.
 //
 // Source: Vaswani et al., arXiv:1706.03762, §3.2; grouped heads: Ainslie et al., arXiv:2305.13245; ALiBi: Press et
-// al., arXiv:2108.12409; softcap: Gemma Team, arXiv:2408.00118, §2; order of operations: ONNX Attention, opset 23; online softmax: Milakov &
-// Gimelshein, arXiv:1805.02867; tiles, and backward from the row statistics: Dao et al., arXiv:2205.14135 and
-// arXiv:2307.08691.
+// al., arXiv:2108.12409; softcap: Gemma Team, arXiv:2408.00118, §2; order of operations: ONNX Attention,
+// opset 23; online softmax: Milakov & Gimelshein, arXiv:1805.02867; tiles, and backward from the row statistics: Dao
+// et al., arXiv:2205.14135 and arXiv:2307.08691.
 //
 // Letters: B batch, Tq queries, Tk keys, H query heads, G key-value heads, D query/key width, E value width.
 #ifndef HEEDFUL_ATTENTION_ATTENTION_H_

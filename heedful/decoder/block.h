@@ -23,8 +23,8 @@ View<const T, 2> block_output(const BlockActivations<T>& activations, const Deco
                                                      : activations.feed_forward_norm.output.view();
 }
 
-// The gradient of the block's result stands in dx's first R rows on entry, that of x [N, C] in dx on return, where dx is
-// that of activations.memory; the weights' gradients are added to.
+// The gradient of the block's result stands in dx's first R rows on entry, that of x [N, C] in dx on return, where dx
+// is that of activations.memory; the weights' gradients are added to.
 template <class T>
 void block_backward(const Context& context, const Activations<T>& activations, const BlockWeights<T>& gradients,
                     const BlockSaved<T>& saved, const BlockWeights<const T>& weights);

@@ -1,5 +1,6 @@
 #include "heedful/decoder/cost.h"
 
+#include <algorithm>
 #include <initializer_list>
 
 #include "heedful/core/error.h"

@@ -1,9 +1,10 @@
 // What a decoder costs before it is built: closed forms, in parameters, bytes and operations.
 //
-//     one block           4C² + 4C (attention, H = G) + 2CF + F + C (feed-forward) + 4C (norms) = 12C² + 13C at F =
-//     4C key-value cache     2 · L · G · D · T · B · bytes          keys and values of every layer and position score
-//     matrix        B · H · T² · bytes                     of one layer, where it is stored at all operations a token
-//     2 · (matrix parameters) + 2 · L · H · (D + E) · T    forward, at context T
+//     one block           4C² + 4C (attention, H = G) + 2CF + F + C (feed-forward) + 4C (norms)
+//                         = 12C² + 13C at F = 4C
+//     key-value cache     2 · L · G · D · T · B · bytes                 keys and values of every layer and position
+//     score matrix        B · H · T² · bytes                            of one layer, where it is stored at all
+//     operations a token  2 · (matrix parameters) + 2 · L · H · 2D · T  forward, at context T
 //
 // Source: Kaplan et al., arXiv:2001.08361, §2.1, for the operations; Shazeer, arXiv:1911.02150, for the cache.
 #ifndef HEEDFUL_DECODER_COST_H_

@@ -29,7 +29,8 @@ struct BlockRows {
   Index layer = 0;                 // the cache's layer
 };
 
-// y [R, C] of x [N, C], plus a residual [R, C] if one is given; q, k, v, heads and the row statistics are kept in `activations`.
+// y [R, C] of x [N, C], plus a residual [R, C] if one is given; q, k, v, heads and the row statistics are kept in
+// `activations`.
 template <class T>
 void self_attention_forward(const Context& context, View<T, 2> y, BlockActivations<T>& activations,
                             View<const T, 2> x, const BlockWeights<const T>& weights, const BlockRows<T>& rows,

@@ -27,9 +27,10 @@ Generation<T> generate(const Context& context, const Decoder<T>& decoder, View<c
   validate(options.sampler);
   require(batch >= 1 && prompt >= 1, "generate", "prompt: expected at least one token, got {}",
           shape_text(prompts.extents()));
+  require(0 <= n && n <= 1 << 20, "generate", "tokens: expected 0 to {}, got {}", 1 << 20, n);
   const bool fits = n <= config.context && prompt <= config.context - std::max(n - 1, Index{0});
-  require(n >= 0 && n <= 1 << 20 && (fits || options.slide), "generate",
-          "length: a prompt of {} and {} new tokens do not fit the context of {}", prompt, n, config.context);
+  require(fits || options.slide, "generate", "length: a prompt of {} and {} new tokens do not fit the context of {}",
+          prompt, n, config.context);
 
   Tensor<Index, 2> sequences({batch, prompt + n});
   for (Index b = 0; b < batch; ++b) {

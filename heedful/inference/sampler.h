@@ -2,8 +2,7 @@
 //
 //     temperature 0    the largest logit, the first of equals
 //     otherwise        drawn from softmax(logits / temperature), kept to the top_k largest and then to the smallest
-//     set
-//                      of largest probabilities that reaches top_p (Holtzman et al., arXiv:1904.09751)
+//                      set of largest probabilities that reaches top_p (Holtzman et al., arXiv:1904.09751)
 #ifndef HEEDFUL_INFERENCE_SAMPLER_H_
 #define HEEDFUL_INFERENCE_SAMPLER_H_
 

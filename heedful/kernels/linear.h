@@ -6,8 +6,8 @@
 //
 //     dx = dy·wᵀ        dw += xᵀ·dy        dbias += Σ_n dy[n, ·]
 //
-// Products follow matmul.h. The bias is added to the finished chain, then the residual; the sum of dbias runs over ascending n from 0
-// and is then added to dbias. Throws Error when the shapes do not fit.
+// Products follow matmul.h. The bias is added to the finished chain, then the residual; the sum of dbias runs over
+// ascending n from 0 and is then added to dbias. Throws Error when the shapes do not fit.
 #ifndef HEEDFUL_KERNELS_LINEAR_H_
 #define HEEDFUL_KERNELS_LINEAR_H_
 
