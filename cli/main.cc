@@ -41,7 +41,8 @@ int main(int argc, char** argv) {
   hold_standard_streams();
   CLI::App app{
       "Trains, runs, checks and looks inside small Transformer decoders on a CPU.\n"
-      "Results go to stdout, progress and messages to stderr. Exit code 0: done, 1: a check failed, 2: bad input.\n",
+      "Results go to stdout, progress and messages to stderr. Exit code 0: done, 1: a check failed, 2: bad input,\n"
+      "130: a training stopped by a signal, kept as far as it came.\n",
       "heedful"};
   app.set_version_flag("--version", "heedful 0.1.0");
   app.require_subcommand(1);
