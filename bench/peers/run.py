@@ -15,7 +15,6 @@ from pathlib import Path
 import rows
 
 HERE = Path(__file__).parent
-ROUNDS = 3
 
 
 class Worker:
@@ -58,6 +57,7 @@ def main():
     parser.add_argument("program", help="heedful_bench")
     parser.add_argument("out", help="the JSON to write")
     parser.add_argument("--filter", default="", help="only rows with this in their name")
+    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     results, versions = [], {}
     for threads in (1, 2):
@@ -70,16 +70,16 @@ def main():
             if options.filter not in row:
                 continue
             best = {}
-            for _ in range(ROUNDS):
+            for _ in range(options.rounds):
                 best["heedful"] = merge(best.get("heedful"), measure_ours(options.program, row, threads))
                 for worker in workers:
                     best[worker.name] = merge(best.get(worker.name), worker.measure(row))
             results.append({"name": row, "threads": threads} | {"times": {k: v for k, v in best.items() if v}})
+            Path(options.out).write_text(json.dumps({"versions": versions, "rows": results}, indent=1) + "\n")
             times = "  ".join(f"{k} {v['seconds'] * 1e3:.3f} ms" for k, v in best.items() if v)
             print(f"{row}/threads{threads}: {times}", file=sys.stderr, flush=True)
         for worker in workers:
             worker.close()
-    Path(options.out).write_text(json.dumps({"versions": versions, "rows": results}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -27,10 +27,12 @@ namespace {
 
 using internal::MatmulWork;
 
-// Products smaller than this many multiply-adds stay on one thread, and no task is smaller: it is some 10 µs of work.
-constexpr Index kMultiplyAddsPerTask = Index{1} << 20;
+// No task is smaller than this many multiply-adds, some 3 µs of work, and products of less than two stay on one thread.
+constexpr Index kMultiplyAddsPerTask = Index{1} << 19;
+// Where there is more than twice that for every thread, more tasks than threads even out what else the machine does.
+constexpr Index kTasksPerThread = 2;
 // Tasks begin at multiples of these, so that only the last one has ragged tiles.
-constexpr Index kTaskRows = 48;
+constexpr Index kTaskRows = 12;
 constexpr Index kTaskColumns = 64;
 
 template <class T>
@@ -53,16 +55,25 @@ Index round_up(Index value, Index unit) {
 
 template <class T>
 void on_all_threads(const Context& context, const MatmulWork<T>& work) {
+  const Index tasks = work.rows * work.columns * work.depth / kMultiplyAddsPerTask;
   const Index wanted =
-      std::min(Index{4} * context.threads(), work.rows * work.columns * work.depth / kMultiplyAddsPerTask);
-  // Rows first: a task then reads all of b, which is packed once a task, and rows of a nobody else reads.
-  const Index rows = std::min(work.rows, round_up((work.rows + wanted - 1) / wanted, kTaskRows));
-  const Index row_tasks = (work.rows + rows - 1) / rows;
-  const Index column_wish = std::max(Index{1}, wanted / row_tasks);
-  const Index columns =
-      row_tasks * 2 > wanted ? work.columns : round_up((work.columns + column_wish - 1) / column_wish, kTaskColumns);
-  const Index column_tasks = (work.columns + columns - 1) / columns;
-  context.parallel_for(row_tasks * column_tasks, [&](Index i) {
+      std::clamp(tasks / 2, std::min(tasks, Index{context.threads()}), kTasksPerThread * context.threads());
+  // The longer side is cut first: every task packs what it reads of a and b for itself, and the side that is cut is
+  // packed once. The other one is cut where that does not give enough.
+  const auto piece = [](Index extent, Index pieces, Index unit) {
+    return std::min(extent, round_up((extent + pieces - 1) / pieces, unit));
+  };
+  const auto count = [](Index extent, Index size) { return (extent + size - 1) / size; };
+  Index rows = work.rows, columns = work.columns;
+  if (work.rows >= work.columns) {
+    rows = piece(work.rows, wanted, kTaskRows);
+    columns = piece(work.columns, std::max(Index{1}, wanted / count(work.rows, rows)), kTaskColumns);
+  } else {
+    columns = piece(work.columns, wanted, kTaskColumns);
+    rows = piece(work.rows, std::max(Index{1}, wanted / count(work.columns, columns)), kTaskRows);
+  }
+  const Index column_tasks = count(work.columns, columns);
+  context.parallel_for(count(work.rows, rows) * column_tasks, [&](Index i) {
     internal::matmul_on_this_thread(part(work, i / column_tasks * rows, rows, i % column_tasks * columns, columns));
   });
 }
