@@ -1,5 +1,5 @@
-// What attention takes beside its inputs, outputs and gradients, forward and backward, on a long sequence: the growth of
-// what is resident at most while it runs, as the kernel counts it.
+// What attention takes beside its inputs, outputs and gradients, forward and backward, on a long sequence: the growth
+// of what is resident at most while it runs, as the kernel counts it.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -3,9 +3,9 @@
 // A key stands at its absolute position and is never moved. Each layer has its own length, for during a step the
 // first layers are one position ahead of the last.
 //
-// A cache in bfloat16 takes half the memory of one in float, and a query half the time where memory is the limit. Each
-// number is rounded, by way of float, to 8 bits: relative errors up to 2⁻⁹ in keys and values. What comes of the rounded
-// numbers is as exact as ever, and has the same bits whatever the chunks of the prompt.
+// A cache in bfloat16 takes half the memory of one in float, and a query half the time where memory is the limit.
+// Each number is rounded, by way of float, to 8 bits: relative errors up to 2⁻⁹ in keys and values. What comes of the
+// rounded numbers is as exact as ever, and has the same bits whatever the chunks of the prompt.
 #ifndef HEEDFUL_ATTENTION_KV_CACHE_H_
 #define HEEDFUL_ATTENTION_KV_CACHE_H_
 

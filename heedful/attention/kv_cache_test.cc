@@ -121,8 +121,8 @@ Tensor<T, 4> rounded(const Tensor<T, 4>& x) {
   return y;
 }
 
-// Attention on a cache in bfloat16 has the bits of attention on the numbers it was rounded to: whichever way the work is
-// cut (few queries on many threads, many queries, short sequences), and for widths that fill no vector.
+// Attention on a cache in bfloat16 has the bits of attention on the numbers it was rounded to: whichever way the work
+// is cut (few queries on many threads, many queries, short sequences), and for widths that fill no vector.
 template <class T>
 void expect_same_as_rounded() {
   const Context one(1), many(16);

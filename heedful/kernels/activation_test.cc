@@ -74,7 +74,8 @@ TYPED_TEST(ActivationTest, MatchesTheReferenceAtEveryMagnitude) {
       for (Index i = 0; i < x.size(); ++i) {
         const double at = x.data()[i], up = dy.data()[i];
         const Dual expected = activation_reference(Dual(at, 1), kind);
-        // In double the reference is the less accurate: its t = x/√2 is off by two roundings, which move erfc by 2t² = x².
+        // In double the reference is the less accurate: its t = x/√2 is off by two roundings, which move erfc by
+        // 2t² = x².
         const double of_reference = 0x1p-53 * (roundings(kind, at) + (kind == Activation::gelu ? 2 * at * at : 0));
         const double unit = 1.01 * (kUnit<T> * roundings(kind, at) + of_reference);
         // The reference's own tanh form loses up to a rounding of x/2 where 1 + tanh cancels, so far to the left the
