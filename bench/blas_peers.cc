@@ -145,7 +145,7 @@ void add(std::vector<BlasPeer<T>>& peers, const char* name, const OpenBlas& blas
 template <class T>
 std::vector<BlasPeer<T>> blas_peers() {
   std::vector<BlasPeer<T>> peers;
-  add(peers, "OpenBLAS", libraries().plain);
+  if (std::getenv("HEEDFUL_TARGET") == nullptr) add(peers, "OpenBLAS", libraries().plain);  // cannot be held back
   add(peers, "OpenBLAS_tuned", libraries().tuned);
   if constexpr (std::is_same_v<T, float>) {
     const OneDnn& one_dnn = libraries().one_dnn;

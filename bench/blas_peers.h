@@ -20,7 +20,8 @@ struct BlasPeer {
   std::function<void(View<T, 2> c, View<const T, 2> a, View<const T, 2> b)> multiply;
 };
 
-// oneDNN multiplies floats only. The peers keep to the instruction set that our kernels take.
+// oneDNN multiplies floats only. The peers keep to the instruction set that our kernels take; OpenBLAS as it comes
+// would not, so it takes no part where HEEDFUL_TARGET names one.
 template <class T>
 std::vector<BlasPeer<T>> blas_peers();
 

@@ -62,7 +62,9 @@ def time_goals(run):
 
 def goals(runs, peers, table):
     def text(value, unit):
-        return {"×": f"{value:.2f}", "%": f"{100 * value:.0f} %", "s": f"{value:.3g} s"}[unit]
+        if unit == "s":
+            return f"{value * 1e3:.3g} ms" if value < 1 else f"{value:.3g} s"
+        return {"×": f"{value:.2f}", "%": f"{100 * value:.0f} %"}[unit]
 
     lines = []
     found = [goal for run in runs for goal in (*product_goals(run), *share_goals(run))]
