@@ -60,6 +60,20 @@ def time_goals(run):
         yield f"{name}, threads {threads}: time", goal, run.rows[name, threads]["seconds"], "s"
 
 
+def room(run, peers):
+    """What the machine itself allows of the goal for generation without a cache."""
+    prompt, tokens, layers, width = 32, 128, 4, 256
+    rows = sum(range(prompt, prompt + tokens))  # every one of them anew for every token
+    operations = 2 * rows * layers * 4 * width * width
+    product = run.rows["matmul/f64/2048x2048x2048", 1]
+    least = operations / (product["GFLOP/s"] / product["of_peak"]) * 1e-9
+    for row in peers["rows"]:
+        if row["name"] == "generate/no_cache/f64" and row["threads"] == 1 and "NumPy" in row["times"]:
+            most = row["times"]["NumPy"]["seconds"] / least
+            yield (f"Generating without a cache is {operations * 1e-9:.3g} GFLOP of products alone, {least * 1e3:.0f} ms at "
+                   f"this core's peak in f64: beside this NumPy nobody can be more than {most:.1f} times as fast.\n")
+
+
 def goals(runs, peers, table):
     def text(value, unit):
         if unit == "s":
@@ -72,4 +86,4 @@ def goals(runs, peers, table):
         reached = measured <= goal if unit == "s" else measured >= goal
         lines.append([what, ("≤ " if unit == "s" else "≥ ") + text(goal, unit), text(measured, unit),
                       "yes" if reached else "**no**"])
-    return table(["work", "goal", "measured", "reached"], lines)
+    return table(["work", "goal", "measured", "reached"], lines) + "".join(f"\n{note}" for note in room(runs[0], peers))
