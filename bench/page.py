@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes docs/performance.md from the JSON files of one run (script/bench --page): best.json and, where the processor
-has more than AVX2, avx2.json from heedful_bench, peers.json from bench/peers/run.py. Every number comes from them."""
+has more than AVX2, avx2.json and memory.json from heedful_bench, peers.json from bench/peers/run.py. Every number comes from them."""
 import json
 import math
 import sys
@@ -16,7 +16,8 @@ Written by `script/bench --page` from one run; no figure is typed by hand.
 {facts}
 
 Every row is measured in turns with what stands beside it, on operands that stay in the caches where they fit, and what
-counts of each is its fastest stretch of a millisecond or one call: other load can only add to a time. The limits (FMA
+counts of each is its fastest stretch of a millisecond or one call: other load can only add to a time. On one thread
+that is processor time, on two the time of day. The limits (FMA
 on registers, reading memory) are measured before and after each row by the same rule. Rates count the operations of the
 formula, for a causal mask those of the visible pairs. "Deviation" is the largest difference from a computation in
 double, in parts of its largest result: of a product, of attention's output or gradient dq, of a step's gradients; of
@@ -51,6 +52,9 @@ class Run:
         found = json.loads(path.read_text())
         self.context, self.rows = found["context"], {}
         for row in found["benchmarks"]:
+            if "/memory/" in row["name"]:
+                self.memory = row
+                continue
             name, threads = row["name"].split("/iterations")[0].rsplit("/threads", 1)
             row["seconds"] = row["real_time"] * 1e-3
             self.rows[name, int(threads)] = row
@@ -108,7 +112,7 @@ def facts(runs, peers):
     load = ", ".join(f"{x:.1f}" for x in context["load_avg"])
     lines = [f"Date: {context['date']}",
              f"Machine: {context['machine']}, {context['num_cpus']} processors, {caches}",
-             f"Instruction sets: {', '.join(run.context['target'] for run in runs)} (Highway's names)",
+             f"Instruction sets: {', '.join(run.context['target'] for run in runs)} (Highway's names; AVX3 is AVX-512)",
              f"Load average at the start (1, 5, 15 minutes): {load}. Above 0 others had a part of the machine; rows of 2 "
              "threads suffer most",
              f"Products: {context['peers']}"]
@@ -122,7 +126,8 @@ def facts(runs, peers):
 def page(folder):
     runs = [Run(folder / file) for file in ("best.json", "avx2.json") if (folder / file).exists()]
     peers = json.loads((folder / "peers.json").read_text())
-    parts = [INTRO.format(facts=facts(runs, peers)), "## Goals\n", goals(runs, peers, table)]
+    parts = [INTRO.format(facts=facts(runs, peers)), "## Goals\n",
+             goals(runs, peers, Run(folder / "memory.json").memory, table)]
     parts += ["## Beside NumPy and PyTorch\n",
               "A row of one query at the end of 4096 keys is `decode`; `generate` makes 128 tokens after 32 in the "
               "article's toy (4 layers, width 256, 8 heads; NumPy and PyTorch have attention and residual alone, "
