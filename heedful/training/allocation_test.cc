@@ -21,6 +21,11 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
   return memory;
 }
 
+// Not to be inlined: the compiler would see free() undo a new of its own and call that a mismatch.
+[[gnu::noinline]] void release(void* memory) {
+  std::free(memory);
+}
+
 }  // namespace
 
 void* operator new(std::size_t bytes) {
@@ -30,16 +35,16 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return allocate(bytes, static_cast<std::size_t>(alignment));
 }
 void operator delete(void* memory) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
+  release(memory);
 }
 
 namespace heedful {
