@@ -11,7 +11,7 @@ from goals import goals
 INTRO = """\
 # Performance
 
-Written by `script/bench --page` from one run; no figure is typed by hand.
+Written by `bench/page.py` from the JSON files that the parts of `script/bench --page` leave; no figure is typed by hand.
 
 {facts}
 
