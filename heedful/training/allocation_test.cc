@@ -2,8 +2,10 @@
 // counted while the counter is on.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 #include <new>
 
 #include "heedful/training/options.h"
@@ -50,16 +52,23 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
 namespace heedful {
 namespace {
 
+// The fewest allocations three steps in a row make. A worker takes its memory when it first works, and on a busy machine
+// that can be late: steps are taken until some make none. What every step allocates is in each of the rounds.
 template <class T>
 int allocations_of_a_step(const TrainOptions& options, int threads) {
+  constexpr int most_rounds = 100;
   const Context context(threads);
   Trainer<T> trainer(new_training<T>(options), context);
   for (int step = 0; step < 3; ++step) trainer.step();
-  allocations = 0;
-  counting = true;
-  for (int step = 0; step < 3; ++step) trainer.step();
-  counting = false;
-  return allocations;
+  int fewest = std::numeric_limits<int>::max();
+  for (int round = 0; round < (threads == 1 ? 1 : most_rounds) && fewest > 0; ++round) {
+    allocations = 0;
+    counting = true;
+    for (int step = 0; step < 3; ++step) trainer.step();
+    counting = false;
+    fewest = std::min<int>(fewest, allocations);
+  }
+  return fewest;
 }
 
 TEST(Allocation, TheCounterCounts) {
