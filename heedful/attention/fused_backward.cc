@@ -8,12 +8,14 @@
 
 #include "heedful/attention/attention.h"
 #include "heedful/attention/fused_backward_call.h"
+#include "heedful/attention/small_call.h"
 #include "heedful/kernels/simd_targets.h"
 
 #define HWY_TARGET_INCLUDE "heedful/attention/fused_backward.cc"
 #include "hwy/foreach_target.h"  // first: it includes this file once a target
 
 #include "heedful/attention/fused_backward_worker-inl.h"
+#include "heedful/attention/small_backward-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heedful::HWY_NAMESPACE {
@@ -27,11 +29,20 @@ void backward_chunks(const BackwardCall<T>& call, std::atomic<Index>& next) {
   BackwardWorker<T> worker(call);
   for (Index n = next++; n < heads * call.chunks; n = next++) worker.run(n % heads / G, n % G, n / heads);
 }
-void backward_chunks_float(const BackwardCall<float>& call, std::atomic<Index>& next) {
-  backward_chunks(call, next);
+template <class T>
+void backward_small(const BackwardCall<T>& call, KeyRange heads) {
+  const Index G = call.fused.shape.G;
+  SmallBackward<T> small(call);
+  for (Index n = heads.begin; n < heads.end; ++n) small.run(n / G, n % G);
 }
-void backward_chunks_double(const BackwardCall<double>& call, std::atomic<Index>& next) {
-  backward_chunks(call, next);
+
+const BackwardTable<float>* backward_table_float() {
+  static constexpr BackwardTable<float> kTable{backward_chunks<float>, backward_small<float>};
+  return &kTable;
+}
+const BackwardTable<double>* backward_table_double() {
+  static constexpr BackwardTable<double> kTable{backward_chunks<double>, backward_small<double>};
+  return &kTable;
 }
 
 }  // namespace
@@ -42,24 +53,24 @@ HWY_AFTER_NAMESPACE();
 namespace heedful {
 namespace {
 
-HWY_EXPORT(backward_chunks_float);
-HWY_EXPORT(backward_chunks_double);
+HWY_EXPORT(backward_table_float);
+HWY_EXPORT(backward_table_double);
 
 template <class T>
-auto backward_kernel() {
+const BackwardTable<T>& backward_table() {
   if constexpr (std::is_same_v<T, float>) {
-    return HWY_DYNAMIC_DISPATCH(backward_chunks_float);
+    return *HWY_DYNAMIC_DISPATCH(backward_table_float)();
   } else {
-    return HWY_DYNAMIC_DISPATCH(backward_chunks_double);
+    return *HWY_DYNAMIC_DISPATCH(backward_table_double)();
   }
 }
 
 }  // namespace
 
-template <class T>
-void attention_backward(const Context& context, const AttentionGradients<T>& gradients, In<T, 4> dout,
-                        const AttentionInputs<T>& inputs, const AttentionSaved<T>& saved,
-                        const AttentionOptions<T>& options) {
+template <HeadPath kPath, class T>
+void attention_backward_on(const Context& context, const AttentionGradients<T>& gradients, In<T, 4> dout,
+                           const AttentionInputs<T>& inputs, const AttentionSaved<T>& saved,
+                           const AttentionOptions<T>& options) {
   refuse_bf16(inputs);
   BackwardCall<T> call{.fused = {inputs, options},
                        .gradients = gradients,
@@ -70,6 +81,10 @@ void attention_backward(const Context& context, const AttentionGradients<T>& gra
                        .tiles = 0};
   check_backward(call.fused.shape, gradients, dout, saved, options);
   const auto& [B, Tq, Tk, H, G, D, E] = call.fused.shape;
+  if (kPath == HeadPath::fitting && is_small(call.fused)) {
+    for_small_heads(context, B * G, [&](KeyRange heads) { backward_table<T>().small(call, heads); });
+    return;
+  }
   const Extents<4> pairs{B, H, Tq, Tk};
   const bool shared_bias = !call.dbias.empty() && call.dbias.extents() != pairs;
   if (!call.dbias.empty()) call.dbias = broadcast(call.dbias, pairs);
@@ -88,16 +103,25 @@ void attention_backward(const Context& context, const AttentionGradients<T>& gra
     call.dq_sums = in_place ? nullptr : dq_sums.data();
     call.chunks_done = chunks_done.data();
   }
-  const auto kernel = backward_kernel<T>();
   std::atomic<Index> next = 0;
   // Sequences or heads that share a bias add into its gradient in ascending order, on one thread.
   const Index workers = shared_bias ? 1 : std::min<Index>(context.threads(), B * G * call.chunks);
-  context.parallel_for(workers, [&](Index) { kernel(call, next); });
+  context.parallel_for(workers, [&](Index) { backward_table<T>().chunks(call, next); });
 }
 
-#define HEEDFUL_INSTANTIATE(T)                                                                \
-  template void attention_backward<T>(const Context&, const AttentionGradients<T>&, In<T, 4>, \
-                                      const AttentionInputs<T>&, const AttentionSaved<T>&,    \
+template <class T>
+void attention_backward(const Context& context, const AttentionGradients<T>& gradients, In<T, 4> dout,
+                        const AttentionInputs<T>& inputs, const AttentionSaved<T>& saved,
+                        const AttentionOptions<T>& options) {
+  attention_backward_on<HeadPath::fitting>(context, gradients, dout, inputs, saved, options);
+}
+
+#define HEEDFUL_INSTANTIATE(T)                                                                                      \
+  template void attention_backward_on<HeadPath::general, T>(const Context&, const AttentionGradients<T>&, In<T, 4>, \
+                                                            const AttentionInputs<T>&, const AttentionSaved<T>&,    \
+                                                            const AttentionOptions<T>&);                            \
+  template void attention_backward<T>(const Context&, const AttentionGradients<T>&, In<T, 4>,                       \
+                                      const AttentionInputs<T>&, const AttentionSaved<T>&,                          \
                                       const AttentionOptions<T>&);
 HEEDFUL_INSTANTIATE(float)
 HEEDFUL_INSTANTIATE(double)

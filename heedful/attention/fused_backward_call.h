@@ -28,6 +28,13 @@ struct BackwardCall {
   std::atomic<Index>* chunks_done = nullptr;  // [B, H, tiles]
 };
 
+// The functions of one instruction set.
+template <class T>
+struct BackwardTable {
+  void (*chunks)(const BackwardCall<T>&, std::atomic<Index>& next);  // one thread's share of all chunks
+  void (*small)(const BackwardCall<T>&, KeyRange heads);             // small heads [B·G]
+};
+
 }  // namespace heedful
 
 #endif  // HEEDFUL_ATTENTION_FUSED_BACKWARD_CALL_H_

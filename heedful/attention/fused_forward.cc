@@ -3,12 +3,14 @@
 
 #include "heedful/attention/attention.h"
 #include "heedful/attention/fused_forward_task.h"
+#include "heedful/attention/small_call.h"
 #include "heedful/kernels/simd_targets.h"
 
 #define HWY_TARGET_INCLUDE "heedful/attention/fused_forward.cc"
 #include "hwy/foreach_target.h"  // first: it includes this file once a target
 
 #include "heedful/attention/fused_forward_block-inl.h"
+#include "heedful/attention/small_forward-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heedful::HWY_NAMESPACE {
@@ -34,13 +36,20 @@ void run_task(const FusedCall<T>& call, const ForwardTask<T>& task, const Attent
               ForwardPart part) {
   ForwardBlock<T>(call, task, outputs).run(part);
 }
+template <class T>
+void run_small(const FusedCall<T>& call, KeyRange heads, const AttentionOutputs<T>& outputs) {
+  SmallForward<T> small(call, outputs);
+  for (Index n = heads.begin; n < heads.end; ++n) small.run(n / call.shape.G, n % call.shape.G);
+}
 
 const ForwardTable<float>* forward_table_float() {
-  static constexpr ForwardTable<float> kTable{pack_chunk<float>, run_task<float>, rows_are_ready<float>};
+  static constexpr ForwardTable<float> kTable{pack_chunk<float>, run_task<float>, run_small<float>,
+                                              rows_are_ready<float>};
   return &kTable;
 }
 const ForwardTable<double>* forward_table_double() {
-  static constexpr ForwardTable<double> kTable{pack_chunk<double>, run_task<double>, rows_are_ready<double>};
+  static constexpr ForwardTable<double> kTable{pack_chunk<double>, run_task<double>, run_small<double>,
+                                               rows_are_ready<double>};
   return &kTable;
 }
 
@@ -162,16 +171,29 @@ class Forward {
 
 }  // namespace
 
-template <class T>
-void attention_forward(const Context& context, const AttentionOutputs<T>& outputs, const AttentionInputs<T>& inputs,
-                       const AttentionOptions<T>& options) {
+template <HeadPath kPath, class T>
+void attention_forward_on(const Context& context, const AttentionOutputs<T>& outputs,
+                          const AttentionInputs<T>& inputs, const AttentionOptions<T>& options) {
   const FusedCall<T> call(inputs, options);
   check_outputs(call.shape, outputs);
+  if (kPath == HeadPath::fitting && is_small(call) && outputs.weights.empty() && outputs.scores.empty()) {
+    for_small_heads(context, call.shape.B * call.shape.G,
+                    [&](KeyRange heads) { forward_table<T>().small(call, heads, outputs); });
+    return;
+  }
   Forward<T>(context, call, outputs).run();
 }
 
-#define HEEDFUL_INSTANTIATE(T)                                                                              \
-  template void attention_forward<T>(const Context&, const AttentionOutputs<T>&, const AttentionInputs<T>&, \
+template <class T>
+void attention_forward(const Context& context, const AttentionOutputs<T>& outputs, const AttentionInputs<T>& inputs,
+                       const AttentionOptions<T>& options) {
+  attention_forward_on<HeadPath::fitting>(context, outputs, inputs, options);
+}
+
+#define HEEDFUL_INSTANTIATE(T)                                                                                     \
+  template void attention_forward_on<HeadPath::general, T>(const Context&, const AttentionOutputs<T>&,             \
+                                                           const AttentionInputs<T>&, const AttentionOptions<T>&); \
+  template void attention_forward<T>(const Context&, const AttentionOutputs<T>&, const AttentionInputs<T>&,        \
                                      const AttentionOptions<T>&);
 HEEDFUL_INSTANTIATE(float)
 HEEDFUL_INSTANTIATE(double)

@@ -41,6 +41,7 @@ template <class T>
 struct ForwardTable {
   void (*pack)(const FusedCall<T>&, const PackTask<T>&);
   void (*run)(const FusedCall<T>&, const ForwardTask<T>&, const AttentionOutputs<T>&, ForwardPart);
+  void (*small)(const FusedCall<T>&, KeyRange heads, const AttentionOutputs<T>&);  // small heads [B·G]
   bool (*rows_are_ready)(View<const T, 4>);
 };
 

@@ -1,0 +1,46 @@
+// Small heads: at most 16 queries on at most 16 keys, of width at most 64, under a mask of ranges alone. There the
+// set-up of fused attention (chunks, strips, tiles, the joining of softmaxes) costs more than the sums, so they have a
+// path of their own. It takes the same sums in the same order, by the same products and softmax: not one bit differs.
+#ifndef HEEDFUL_ATTENTION_SMALL_CALL_H_
+#define HEEDFUL_ATTENTION_SMALL_CALL_H_
+
+#include "heedful/attention/fused_call.h"
+
+namespace heedful {
+
+inline constexpr Index kSmallWidth = 64;
+
+// Rows of a head lie this far apart: a constant, as the products want it, and not one that puts all of them into the
+// same sets of the first cache.
+inline constexpr Index kSmallStride = kSmallWidth + kPanel;
+
+template <class T>
+bool is_small(const FusedCall<T>& call) {
+  const auto& [B, Tq, Tk, H, G, D, E] = call.shape;
+  const auto fits = [](Index count, Index most) { return 1 <= count && count <= most; };
+  return fits(Tq, kPanel) && fits(Tk, kPanel) && fits(D, kSmallWidth) && fits(E, kSmallWidth) &&
+         !call.inputs.k.empty() && !call.mask.has_holes() && call.options.softcap == 0 &&
+         call.options.alibi_slopes.empty();
+}
+
+// Calls work(range of heads) for all of [0, heads), several heads at a time, so that few calls are handed out.
+template <class Work>
+void for_small_heads(const Context& context, Index heads, const Work& work) {
+  constexpr Index kAtOnce = 16;
+  in_order(context, (heads + kAtOnce - 1) / kAtOnce,
+           [&](Index n) { work(KeyRange{n * kAtOnce, std::min(heads, (n + 1) * kAtOnce)}); });
+}
+
+// attention_forward and attention_backward; `general` keeps even small heads off their path, for comparison.
+enum class HeadPath { fitting, general };
+template <HeadPath kPath, class T>
+void attention_forward_on(const Context& context, const AttentionOutputs<T>& outputs,
+                          const AttentionInputs<T>& inputs, const AttentionOptions<T>& options);
+template <HeadPath kPath, class T>
+void attention_backward_on(const Context& context, const AttentionGradients<T>& gradients, In<T, 4> dout,
+                           const AttentionInputs<T>& inputs, const AttentionSaved<T>& saved,
+                           const AttentionOptions<T>& options);
+
+}  // namespace heedful
+
+#endif  // HEEDFUL_ATTENTION_SMALL_CALL_H_
