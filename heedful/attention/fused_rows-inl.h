@@ -56,21 +56,36 @@ void finish_scores(const FusedCall<T>& call, T* x, T* slopes, const QueryRow& ro
   }
 }
 
-// Lane r of `result`: the 16 lanes of row r combined as a tree, lane n with lane n + 8, then n + 4, n + 2, n + 1.
+// x[0] = the first 2·kHalf vectors combined as a tree: n with n + kHalf, then the first half likewise.
+template <int kHalf, class V, class Combine>
+HWY_INLINE void combine_tree(V* x, const Combine& combine) {
+  if constexpr (kHalf > 0) {
+    HWY_UNROLL(16)
+    for (int n = 0; n < kHalf; ++n) x[n] = combine(x[n], x[n + kHalf]);
+    combine_tree<kHalf / 2>(x, combine);
+  }
+}
+
+// Lane r of `result`, for r < rows: the 16 lanes of row r combined as a tree, lane n with lane n + 8, then n + 4,
+// n + 2, n + 1. What is in the rows from `rows` on does not matter.
 template <class T, class Combine>
-void combine_lanes(T* result, const T (&lanes)[kPanel][kPanel], const Combine& combine) {
+HWY_INLINE void combine_lanes(T* result, const T (&lanes)[kPanel][kPanel], Index rows, const Combine& combine) {
   const hn::ScalableTag<T> d;
-  std::array<const T*, kPanel> rows;
-  for (std::size_t r = 0; r < kPanel; ++r) rows[r] = lanes[r];
-  HWY_ALIGN T columns[kPanel][kPanel];
-  pack_panel(columns[0], rows, 1, kPanel);
-  for (Index half = kPanel / 2; half > 0; half /= 2) {
-    for (Index n = 0; n < half; ++n) {
-      for (Index r = 0; r < kPanel; r += kLanes<T>) {
-        const auto both = combine(hn::Load(d, columns[n] + r), hn::Load(d, columns[n + half] + r));
-        hn::Store(both, d, (half == 1 ? result : columns[n]) + r);
-      }
+  using V = hn::Vec<decltype(d)>;
+  constexpr int kLanesOfVector = static_cast<int>(kLanes<T>), kParts = static_cast<int>(kPanel) / kLanesOfVector;
+  for (Index r = 0; r < rows; r += kLanes<T>) {
+    V of_rows[kLanesOfVector];
+    HWY_UNROLL(16)
+    for (int n = 0; n < kLanesOfVector; ++n) {
+      V parts[kParts];
+      HWY_UNROLL(16)
+      for (int part = 0; part < kParts; ++part) parts[part] = hn::Load(d, lanes[r + n] + part * kLanesOfVector);
+      combine_tree<kParts / 2>(parts, combine);  // so far the lanes of a row are those of different vectors
+      of_rows[n] = parts[0];
     }
+    transpose<T>(of_rows);
+    combine_tree<kLanesOfVector / 2>(of_rows, combine);
+    hn::Store(of_rows[0], d, result + r);
   }
 }
 
@@ -106,7 +121,7 @@ void softmax_strip(T* HWY_RESTRICT max, T* HWY_RESTRICT sum, T* HWY_RESTRICT x, 
     HWY_UNROLL(16)
     for (int part = 0; part < kParts; ++part) hn::Store(largest[part], d, lanes[r] + part * kLanes<T>);
   }
-  combine_lanes(max, lanes, [](V a, V b) HWY_ATTR { return hn::Max(a, b); });
+  combine_lanes(max, lanes, rows, [](V a, V b) HWY_ATTR { return hn::Max(a, b); });
 
   for (Index r = 0; r < rows; ++r) {
     // Where every score is −∞ any finite number serves: all weights are 0.
@@ -126,7 +141,7 @@ void softmax_strip(T* HWY_RESTRICT max, T* HWY_RESTRICT sum, T* HWY_RESTRICT x, 
     HWY_UNROLL(16)
     for (int part = 0; part < kParts; ++part) hn::Store(sums[part], d, lanes[r] + part * kLanes<T>);
   }
-  combine_lanes(sum, lanes, [](V a, V b) HWY_ATTR { return hn::Add(a, b); });
+  combine_lanes(sum, lanes, rows, [](V a, V b) HWY_ATTR { return hn::Add(a, b); });
 }
 
 template <class T>

@@ -51,8 +51,8 @@ enum class Store { assign, add };
 
 // out[r][c] = scale·Σ_k left(r, k)·right(k, c), or the chain goes on from what out holds (add; then no scale).
 template <int R, int NV, Index kRow, Store kStore, class T>
-HWY_NOINLINE void product_tile(T* HWY_RESTRICT out, Index out_stride, Factor<T> left, Factor<T> right, Index depth,
-                               T scale) {
+HWY_NOINLINE void product_tile(T* HWY_RESTRICT out, Index out_stride, const T* left, Index left_step, const T* right,
+                               Index right_step, Index right_panel, Index depth, T scale) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   V sum[R][NV];
@@ -66,15 +66,15 @@ HWY_NOINLINE void product_tile(T* HWY_RESTRICT out, Index out_stride, Factor<T> 
   const T* columns[NV];
   HWY_UNROLL(16)
   for (int v = 0; v < NV; ++v) {
-    columns[v] = right.data + v * kLanes<T> / kPanel * right.panel + v * kLanes<T> % kPanel;
+    columns[v] = right + v * kLanes<T> / kPanel * right_panel + v * kLanes<T> % kPanel;
   }
   for (Index k = 0; k < depth; ++k) {
     V b[NV];
     HWY_UNROLL(16)
-    for (int v = 0; v < NV; ++v) b[v] = hn::LoadU(d, columns[v] + k * right.step);
+    for (int v = 0; v < NV; ++v) b[v] = hn::LoadU(d, columns[v] + k * right_step);
     HWY_UNROLL(16)
     for (int r = 0; r < R; ++r) {
-      const V a = hn::Set(d, left.data[r * kRow + k * left.step]);
+      const V a = hn::Set(d, left[r * kRow + k * left_step]);
       HWY_UNROLL(16)
       for (int v = 0; v < NV; ++v) sum[r][v] = Fma(a, b[v], sum[r][v]);
     }
@@ -91,12 +91,14 @@ HWY_NOINLINE void product_tile(T* HWY_RESTRICT out, Index out_stride, Factor<T> 
 }
 
 template <int NV, Index kRow, Store kStore, class T>
-void product_rows(T* out, Index out_stride, Index rows, Factor<T> left, Factor<T> right, Index depth, T scale) {
+HWY_INLINE void product_rows(T* out, Index out_stride, Index rows, Factor<T> left, Factor<T> right, Index depth,
+                             T scale) {
   while (rows > 0) {
     const int size = tile_rows(rows, NV);
     const auto tile = [&]<int R>(std::integral_constant<int, R>) {
       if constexpr (R <= most_rows(NV)) {
-        product_tile<R, NV, kRow, kStore>(out, out_stride, left, right, depth, scale);
+        product_tile<R, NV, kRow, kStore>(out, out_stride, left.data, left.step, right.data, right.step, right.panel,
+                                          depth, scale);
       }
     };
     switch (size) {
@@ -124,8 +126,8 @@ void product_rows(T* out, Index out_stride, Index rows, Factor<T> left, Factor<T
 // The whole product: `rows` by `columns`, the latter whole vectors. Few rows get wider tiles, so that enough chains
 // are under way at once.
 template <Index kRow, Store kStore, class T>
-void product(T* out, Index out_stride, Index rows, Index columns, Factor<T> left, Factor<T> right, Index depth,
-             T scale = 1) {
+HWY_INLINE void product(T* out, Index out_stride, Index rows, Index columns, Factor<T> left, Factor<T> right,
+                        Index depth, T scale = 1) {
   Index c = 0;
   while (c < columns) {
     const Index vectors = (columns - c) / kLanes<T>;

@@ -29,33 +29,32 @@ class SmallBackward {
 
   // Key-value head g of sequence b, and the query heads on it.
   void run(Index b, Index g) {
-    const View<const T, 2> k = call_.fused.inputs.k[b][g], v = call_.fused.inputs.v[b][g];
+    const HeadRows k(call_.fused.inputs.k, b, g), v(call_.fused.inputs.v, b, g);
     const Index Tk = shape_.Tk, group = shape_.H / shape_.G;
     visible_.look(b);
-    pack_panels(key_panel_, k, 0, Tk);
-    pack_panels(value_panel_, v, 0, Tk);
-    pack_rows(keys_, kSmallStride, k, 0, Tk);
-    keys_finite_ = all_finite(key_panel_, kPanel * shape_.D);
+    pack_small_panel(key_panel_, k);
+    pack_small_panel(value_panel_, v);
+    keys_finite_ = pack_small_rows(keys_, k);
     for (Index j = 0; j < Tk; ++j) {
       std::fill_n(dk_ + j * kSmallStride, d_columns_, T{0});
       std::fill_n(dv_ + j * kSmallStride, e_columns_, T{0});
     }
     for (Index h = g * group; h < (g + 1) * group; ++h) visit(b, h);
-    write_sums(call_.gradients.dk[b][g], dk_);
-    write_sums(call_.gradients.dv[b][g], dv_);
+    write_sums(HeadRows(call_.gradients.dk, b, g), dk_);
+    write_sums(HeadRows(call_.gradients.dv, b, g), dv_);
   }
 
  private:
   void visit(Index b, Index h) {
     const Index Tq = shape_.Tq, Tk = shape_.Tk;
-    pack_rows(queries_, kSmallStride, call_.fused.inputs.q[b][h], 0, Tq);
-    pack_rows(dout_, kSmallStride, call_.dout[b][h], 0, Tq);
+    const bool queries_finite = pack_small_rows(queries_, HeadRows(call_.fused.inputs.q, b, h));
+    const bool dout_finite = pack_small_rows(dout_, HeadRows(call_.dout, b, h));
     product<kSmallStride, Store::assign>(weights_, kPanel, Tq, kPanel, Factor<T>{queries_, 1},
                                          Factor<T>{key_panel_, kPanel}, shape_.D, call_.fused.scale);
     product<kSmallStride, Store::assign>(dscores_, kPanel, Tq, kPanel, Factor<T>{dout_, 1},
                                          Factor<T>{value_panel_, kPanel}, shape_.E);
     differentiate(b, h);
-    if (keys_finite_ && rows_finite(queries_, d_columns_) && rows_finite(dout_, e_columns_)) {
+    if (keys_finite_ && queries_finite && dout_finite) {
       product<1, Store::add>(dv_, kSmallStride, Tk, e_columns_, Factor<T>{weights_, kPanel},
                              Factor<T>{dout_, kSmallStride}, Tq);
       product<1, Store::add>(dk_, kSmallStride, Tk, d_columns_, Factor<T>{dscores_, kPanel},
@@ -65,25 +64,18 @@ class SmallBackward {
     } else {
       add_visible_pairs();
     }
-    write_sums(call_.gradients.dq[b][h], dq_);
-  }
-
-  bool rows_finite(const T* rows, Index columns) const {
-    for (Index i = 0; i < shape_.Tq; ++i) {
-      if (!all_finite(rows + i * kSmallStride, columns)) return false;
-    }
-    return true;
+    write_sums(HeadRows(call_.gradients.dq, b, h), dq_);
   }
 
   // weights: score → P; dscores: dP → scale·dS; both 0 where hidden.
   void differentiate(Index b, Index h) {
     const hn::ScalableTag<T> d;
-    const View<const T, 1> max = call_.saved.row_max[b][h], sum = call_.saved.row_sum[b][h];
-    const View<const T, 2> out = call_.saved.out[b][h];
+    const HeadValues max(call_.saved.row_max, b, h), sum(call_.saved.row_sum, b, h);
+    const HeadRows out(call_.saved.out, b, h);
     const auto scale = hn::Set(d, call_.fused.scale);
     for (Index i = 0; i < shape_.Tq; ++i) {
       const auto row_max = hn::Set(d, max[i]), inverse = hn::Set(d, 1 / sum[i]);
-      const auto mean = hn::Set(d, dot(dout_ + i * kSmallStride, out[i]));
+      const auto mean = hn::Set(d, dot(dout_ + i * kSmallStride, out, i));
       for (Index n = 0; n < kPanel; n += kLanes<T>) {
         const auto visible = visible_lanes(d, visible_.bits()[i], n);
         T *p = weights_ + i * kPanel + n, *ds = dscores_ + i * kPanel + n;
@@ -95,10 +87,11 @@ class SmallBackward {
       }
     }
   }
-  static T dot(const T* a, View<const T, 1> b) {
+  static T dot(const T* a, const HeadRows<const T>& rows, Index r) {
     const hn::CappedTag<T, 1> d;
+    const T* b = rows.data + r * rows.stride;
     auto sum = hn::Zero(d);
-    for (Index e = 0; e < b.extent(0); ++e) sum = Fma(hn::Set(d, a[e]), hn::Set(d, b[e]), sum);
+    for (Index e = 0; e < rows.columns; ++e) sum = Fma(hn::Set(d, a[e]), hn::Set(d, b[e * rows.step]), sum);
     return hn::GetLane(sum);
   }
 
@@ -123,7 +116,7 @@ class SmallBackward {
   }
 
   // + 0: a sum of −0 comes out as 0, whichever zeros were added to it.
-  static void write_sums(View<T, 2> to, const T* from) {
+  static void write_sums(const HeadRows<T>& to, const T* from) {
     const hn::ScalableTag<T> d;
     write_small_rows(to, [&](Index r, Index c)
                              HWY_ATTR { return hn::Add(hn::Load(d, from + r * kSmallStride + c), hn::Zero(d)); });

@@ -26,17 +26,17 @@ class SmallForward {
 
   // The query heads on key-value head g of sequence b.
   void run(Index b, Index g) {
-    const Index Tk = call_.shape.Tk, group = call_.shape.H / call_.shape.G;
+    const Index group = call_.shape.H / call_.shape.G;
     visible_.look(b);
-    pack_panels(keys_, call_.inputs.k[b][g], 0, Tk);
-    pack_rows(values_, kSmallStride, call_.inputs.v[b][g], 0, Tk);
+    pack_small_panel(keys_, HeadRows(call_.inputs.k, b, g));
+    pack_small_rows(values_, HeadRows(call_.inputs.v, b, g));
     for (Index h = g * group; h < (g + 1) * group; ++h) attend(b, h);
   }
 
  private:
   void attend(Index b, Index h) {
     const auto& [B, Tq, Tk, H, G, D, E] = call_.shape;
-    pack_rows(queries_, kSmallStride, call_.inputs.q[b][h], 0, Tq);
+    pack_small_rows(queries_, HeadRows(call_.inputs.q, b, h));
     product<kSmallStride, Store::assign>(scores_, kStripStride, Tq, kPanel, Factor<T>{queries_, 1},
                                          Factor<T>{keys_, kPanel}, D, call_.scale);
     HWY_ALIGN T max[kPanel], sum[kPanel];
@@ -57,24 +57,22 @@ class SmallForward {
     const hn::ScalableTag<T> d;
     constexpr T kNone = -std::numeric_limits<T>::infinity();
     const Index Tq = call_.shape.Tq;
+    const auto largest = [&](T max_of_row) { return std::max(kNone, max_of_row) + 0; };  // not −0
     const auto is_empty = [&](Index i) { return sum[i] == 0 && !visible_.sees_any(i); };
     HWY_ALIGN T divisors[kPanel];
     for (Index i = 0; i < Tq; ++i) divisors[i] = is_empty(i) ? T{1} : sum[i];
     // + 0: a sum of −0 comes out as 0, whichever zeros were added to it.
-    write_small_rows(outputs_.out[b][h], [&](Index i, Index c) HWY_ATTR {
+    write_small_rows(HeadRows(outputs_.out, b, h), [&](Index i, Index c) HWY_ATTR {
       const auto out = hn::Load(d, out_ + i * kSmallStride + c);
       return hn::Add(hn::Div(out, hn::Set(d, divisors[i])), hn::Zero(d));
     });
-    if (outputs_.row_max.empty() && outputs_.log_sum_exp.empty()) return;
-    for (Index i = 0; i < Tq; ++i) {
-      const T row_max = std::max(kNone, max[i]) + 0;  // not −0
-      if (!outputs_.row_max.empty()) {
-        outputs_.row_max(b, h, i) = row_max;
-        outputs_.row_sum(b, h, i) = sum[i];
-      }
-      if (!outputs_.log_sum_exp.empty()) {
-        outputs_.log_sum_exp(b, h, i) = is_empty(i) ? kNone : row_max + std::log(sum[i]);
-      }
+    const HeadValues row_max(outputs_.row_max, b, h), row_sum(outputs_.row_sum, b, h);
+    const HeadValues log_sum_exp(outputs_.log_sum_exp, b, h);
+    if (row_max.data != nullptr) {
+      for (Index i = 0; i < Tq; ++i) row_max[i] = largest(max[i]), row_sum[i] = sum[i];
+    }
+    if (log_sum_exp.data != nullptr) {
+      for (Index i = 0; i < Tq; ++i) log_sum_exp[i] = is_empty(i) ? kNone : largest(max[i]) + std::log(sum[i]);
     }
   }
 

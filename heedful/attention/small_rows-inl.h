@@ -1,4 +1,5 @@
-// What both passes of a small head share: which keys its queries see, and the writing of its rows.
+// What both passes of a small head share: which keys its queries see, and its rows, which come and go by pointer and
+// stride: at this size the copying of views would show.
 #if defined(HEEDFUL_ATTENTION_SMALL_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEEDFUL_ATTENTION_SMALL_ROWS_INL_H_
 #undef HEEDFUL_ATTENTION_SMALL_ROWS_INL_H_
@@ -6,6 +7,7 @@
 #define HEEDFUL_ATTENTION_SMALL_ROWS_INL_H_
 #endif
 
+#include <algorithm>
 #include <array>
 
 #include "heedful/attention/fused_pack-inl.h"
@@ -42,22 +44,81 @@ class SmallMask {
   std::array<ChunkBits, kPanel> bits_{};
 };
 
+// The rows of one head of a tensor [B, heads, rows, columns].
+template <class S>
+struct HeadRows {
+  HeadRows(const View<S, 4>& all, Index b, Index head)
+      : data(all.data() + b * all.stride(0) + head * all.stride(1)),
+        count(all.extent(2)),
+        columns(all.extent(3)),
+        stride(all.stride(2)),
+        step(all.stride(3)) {}
+
+  S* data;
+  Index count, columns, stride, step;
+};
+
+// Rows kSmallStride apart, in whole vectors, as pack_rows() lays them out; whether all of them are finite.
+template <class T>
+HWY_INLINE bool pack_small_rows(T* HWY_RESTRICT to, const HeadRows<const T>& from) {
+  const hn::ScalableTag<T> d;
+  const Index whole = from.columns / kLanes<T> * kLanes<T>, rest = from.columns - whole;
+  auto zeros = hn::Zero(d);  // or NaN, once there was anything not finite
+  for (Index r = 0; r < from.count; ++r, to += kSmallStride) {
+    const T* row = from.data + r * from.stride;
+    if (from.step != 1) {
+      for (Index c = 0; c < from.columns; ++c) to[c] = row[c * from.step];
+      std::fill(to + from.columns, to + round_up(from.columns, kLanes<T>), T{0});
+      row = to;
+    }
+    for (Index c = 0; c < whole; c += kLanes<T>) {
+      const auto x = hn::LoadU(d, row + c);
+      zeros = hn::Add(zeros, hn::Mul(x, hn::Zero(d)));
+      hn::Store(x, d, to + c);
+    }
+    if (rest > 0) {
+      const auto x = LoadFirst(d, row + whole, static_cast<size_t>(rest));
+      zeros = hn::Add(zeros, hn::Mul(x, hn::Zero(d)));
+      hn::Store(x, d, to + whole);
+    }
+  }
+  return hn::AllTrue(d, hn::Eq(zeros, zeros));
+}
+
+// panel[c][r] = the rows of a head, and zeros to the 16th.
+template <class T>
+HWY_INLINE void pack_small_panel(T* HWY_RESTRICT panel, const HeadRows<const T>& from) {
+  std::array<const T*, kPanel> rows{};
+  for (Index r = 0; r < from.count; ++r) rows[static_cast<std::size_t>(r)] = from.data + r * from.stride;
+  pack_panel(panel, rows, from.step, from.columns);
+}
+
 // to[r][c] = value(r, c) of each vector from c on.
 template <class T, class Value>
-void write_small_rows(View<T, 2> to, const Value& value) {
+HWY_INLINE void write_small_rows(const HeadRows<T>& to, const Value& value) {
   const hn::ScalableTag<T> d;
-  const Index rows = to.extent(0), columns = to.extent(1);
-  if (to.stride(1) != 1) {
-    for (Index r = 0; r < rows; ++r) write_row<T>(to[r], [&](Index c) HWY_ATTR { return value(r, c); });
-    return;
-  }
-  const Index whole = columns / kLanes<T> * kLanes<T>;
-  for (Index r = 0; r < rows; ++r) {
-    T* row = to.data() + r * to.stride(0);
+  const Index whole = to.step == 1 ? to.columns / kLanes<T> * kLanes<T> : 0, rest = to.columns - whole;
+  for (Index r = 0; r < to.count; ++r) {
+    T* row = to.data + r * to.stride;
+    if (to.step != 1) {
+      write_row<T>(View<T, 1>(row, {to.columns}, {to.step}), [&](Index c) HWY_ATTR { return value(r, c); });
+      continue;
+    }
     for (Index c = 0; c < whole; c += kLanes<T>) hn::StoreU(value(r, c), d, row + c);
-    if (whole < columns) StoreFirst(value(r, whole), d, row + whole, static_cast<size_t>(columns - whole));
+    if (rest > 0) StoreFirst(value(r, whole), d, row + whole, static_cast<size_t>(rest));
   }
 }
+
+// The statistics of a head, of a tensor [B, H, Tq]; none where that was not given.
+template <class S>
+struct HeadValues {
+  HeadValues(const View<S, 3>& all, Index b, Index h)
+      : data(all.empty() ? nullptr : all.data() + b * all.stride(0) + h * all.stride(1)), stride(all.stride(2)) {}
+  S& operator[](Index i) const { return data[i * stride]; }
+
+  S* data;
+  Index stride;
+};
 
 }  // namespace heedful::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
