@@ -9,6 +9,7 @@
 #include "bench/machine.h"
 #include "heedful/attention/attention.h"
 #include "heedful/attention/attention_reference.h"
+#include "heedful/attention/kv_cache.h"
 #include "heedful/core/random.h"
 #include "heedful/core/tensor.h"
 
@@ -134,9 +135,14 @@ template <class T>
 void decode(benchmark::State& state, const Shape& shape, int threads) {
   const Context context(threads);
   Problem<T> problem(shape);
+  KvCache<T> cache({.layers = 1, .B = shape.B, .G = shape.G, .capacity = shape.Tk, .D = shape.D, .E = shape.D});
+  cache.append(0, 0, problem.k, problem.v);
+  AttentionInputs<T> lent{.q = problem.q, .k = {}, .v = {}};
+  cache.lend(lent, 0);
   const Index bytes = (problem.k.size() + problem.v.size()) * static_cast<Index>(sizeof(T));
   double limit = read_gbytes_per_second(context, bytes);
-  const double seconds = time_row(state, threads, [&] { problem.forward(context); });
+  const double seconds =
+      time_row(state, threads, [&] { attention_forward<T>(context, {.out = problem.out}, lent, problem.options); });
   limit = std::max(limit, read_gbytes_per_second(context, bytes));
   state.counters["GB/s"] = static_cast<double>(bytes) / seconds * 1e-9;
   state.counters["of_peak"] = static_cast<double>(bytes) / seconds * 1e-9 / limit;

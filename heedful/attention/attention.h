@@ -75,14 +75,23 @@ struct AttentionOptions {
   EmptyRow empty_row = EmptyRow::refuse;
 };
 
+// Keys of a panel, which stand side by side: panel[d][n] is number d of key n, so that one vector is one column of
+// several keys. 16 on every instruction set, whatever its vectors hold.
+inline constexpr Index kPanel = 16;
+
+// Besides q, of keys and values either k and v, or, for attention_forward alone, what a KvCache lends: key_panels and
+// v, or key_panels_bf16 and v_bf16. The result has the bits of k and v that hold the same numbers; those in bfloat16
+// are widened, which is exact, where they are read.
 template <class T>
 struct AttentionInputs {
   View<const T, 4> q;  // [B, H, Tq, D]
   View<const T, 4> k;  // [B, G, Tk, D]
   View<const T, 4> v;  // [B, G, Tk, E]
-  // In place of k and v, both: those of a cache that holds them in fewer bytes. They are widened, which is exact, where
-  // they are read; so the result has the bits of k and v widened beforehand. For attention_forward alone.
-  View<const Bfloat16, 4> k_bf16 = {}, v_bf16 = {};
+  // [B, G, ⌈Tk/16⌉, D, 16], the panels of a head without a gap between them: key j is column j mod 16 of panel j/16.
+  // The columns behind the last key may hold anything.
+  View<const T, 5> key_panels = {};
+  View<const Bfloat16, 5> key_panels_bf16 = {};  // the same
+  View<const Bfloat16, 4> v_bf16 = {};           // [B, G, Tk, E]
 };
 
 // What the forward pass writes. Only `out` is required; asking for more changes nothing else.

@@ -48,7 +48,7 @@ class Reference {
  public:
   Reference(const AttentionInputs<T>& inputs, const AttentionOptions<T>& options)
       : shape(check_attention(inputs, options)), inputs_(inputs), options_(options), mask_(shape, options) {
-    refuse_bf16(inputs);
+    refuse_cache(inputs);
     if (options.empty_row == EmptyRow::refuse) mask_.refuse_empty_rows();
     if (!options.bias.empty()) bias_ = broadcast(options.bias, {shape.B, shape.H, shape.Tq, shape.Tk});
   }

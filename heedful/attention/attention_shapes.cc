@@ -40,17 +40,26 @@ void check_shared(const View<T, 4>& view, std::string_view name, const Attention
        shape.Tk, shape_text(view.extents()));
 }
 
-template <class T, class S>
-AttentionShape shape_of(const View<const T, 4>& q, const View<const S, 4>& k, const View<const S, 4>& v) {
+// Of the keys as rows (Rank 4) or in panels (Rank 5); the panels do not tell Tk, so then v does.
+template <class T, class S, int Rank>
+AttentionShape shape_of(const View<const T, 4>& q, const View<const S, Rank>& keys, const View<const S, 4>& v) {
   AttentionShape shape{.B = q.extent(0),
                        .Tq = q.extent(2),
-                       .Tk = k.extent(2),
+                       .Tk = Rank == 4 ? keys.extent(2) : v.extent(2),
                        .H = q.extent(1),
-                       .G = k.extent(1),
+                       .G = keys.extent(1),
                        .D = q.extent(3),
                        .E = v.extent(3)};
   check_view(q, "q", "[B, H, Tq, D]", {shape.B, shape.H, shape.Tq, shape.D});
-  check_view(k, "k", "[B, G, Tk, D]", {shape.B, shape.G, shape.Tk, shape.D});
+  if constexpr (Rank == 4) {
+    check_view(keys, "k", "[B, G, Tk, D]", {shape.B, shape.G, shape.Tk, shape.D});
+  } else {
+    check_view(keys, "key_panels", "[B, G, ⌈Tk/16⌉, D, 16]",
+               {shape.B, shape.G, (shape.Tk + kPanel - 1) / kPanel, shape.D, kPanel});
+    require(keys.size() == 0 || keys[0][0].is_contiguous(), kWhere,
+            "key_panels: expected those of a head without a gap between them, got strides {}",
+            shape_text(keys.strides()));
+  }
   check_view(v, "v", "[B, G, Tk, E]", {shape.B, shape.G, shape.Tk, shape.E});
   require(shape.H >= 1 && shape.D >= 1, kWhere, "q: expected heads and width of at least 1, got {} and {}", shape.H,
           shape.D);
@@ -63,12 +72,15 @@ AttentionShape shape_of(const View<const T, 4>& q, const View<const S, 4>& k, co
 
 template <class T>
 AttentionShape check_inputs(const AttentionInputs<T>& inputs) {
-  const auto& [q, k, v, k_bf16, v_bf16] = inputs;
-  if (!k_bf16.empty() || !v_bf16.empty()) {
-    require(k.empty() && v.empty(), kWhere, "k, v: expected none beside k_bf16 and v_bf16");
-    return shape_of(q, k_bf16, v_bf16);
+  const auto& [q, k, v, panels, panels_bf16, v_bf16] = inputs;
+  if (!panels_bf16.empty() || !v_bf16.empty()) {
+    require(k.empty() && v.empty() && panels.empty(), kWhere,
+            "k, v, key_panels: expected none beside key_panels_bf16 and v_bf16");
+    return shape_of(q, panels_bf16, v_bf16);
   }
-  return shape_of(q, k, v);
+  if (panels.empty()) return shape_of(q, k, v);
+  require(k.empty(), kWhere, "k: expected none beside key_panels");
+  return shape_of(q, panels, v);
 }
 
 template <class T>
@@ -124,9 +136,9 @@ AttentionShape check_attention(const AttentionInputs<T>& inputs, const Attention
 }
 
 template <class T>
-void refuse_bf16(const AttentionInputs<T>& inputs) {
-  require(inputs.k_bf16.empty() && inputs.v_bf16.empty(), kWhere,
-          "k_bf16, v_bf16: expected none; a cache in bfloat16 serves the forward pass alone");
+void refuse_cache(const AttentionInputs<T>& inputs) {
+  require(inputs.key_panels.empty() && inputs.key_panels_bf16.empty() && inputs.v_bf16.empty(), kWhere,
+          "key_panels: expected none; what a cache lends serves the forward pass alone");
 }
 
 template <class T>
@@ -166,7 +178,7 @@ double score_scale(const AttentionShape& shape, const AttentionOptions<T>& optio
 
 #define HEEDFUL_INSTANTIATE(T)                                                                       \
   template AttentionShape check_attention<T>(const AttentionInputs<T>&, const AttentionOptions<T>&); \
-  template void refuse_bf16<T>(const AttentionInputs<T>&);                                           \
+  template void refuse_cache<T>(const AttentionInputs<T>&);                                          \
   template void check_outputs<T>(const AttentionShape&, const AttentionOutputs<T>&);                 \
   template void check_backward<T>(const AttentionShape&, const AttentionGradients<T>&, In<T, 4>,     \
                                   const AttentionSaved<T>&, const AttentionOptions<T>&);             \

@@ -17,7 +17,7 @@ struct AttentionShape {
 template <class T>
 AttentionShape check_attention(const AttentionInputs<T>& inputs, const AttentionOptions<T>& options);
 template <class T>
-void refuse_bf16(const AttentionInputs<T>& inputs);  // for what reads k and v alone
+void refuse_cache(const AttentionInputs<T>& inputs);  // for what reads k and v alone
 template <class T>
 void check_outputs(const AttentionShape& shape, const AttentionOutputs<T>& outputs);
 template <class T>

@@ -71,7 +71,7 @@ template <HeadPath kPath, class T>
 void attention_backward_on(const Context& context, const AttentionGradients<T>& gradients, In<T, 4> dout,
                            const AttentionInputs<T>& inputs, const AttentionSaved<T>& saved,
                            const AttentionOptions<T>& options) {
-  refuse_bf16(inputs);
+  refuse_cache(inputs);
   BackwardCall<T> call{.fused = {inputs, options},
                        .gradients = gradients,
                        .dbias = gradients.dbias,

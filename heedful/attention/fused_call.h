@@ -24,10 +24,6 @@ namespace heedful {
 // not depend on which keys are hidden from it.
 inline constexpr Index kChunk = 256;
 
-// A panel holds up to 16 rows transposed, panel[c][r], so that one vector is one column of several rows. 16 on every
-// instruction set, whatever its vectors hold.
-inline constexpr Index kPanel = 16;
-
 // Rows whose scores on one chunk are under way at once, in strips; the 16: rows of a tile do not meet in the same set
 // of the first cache.
 inline constexpr Index kStripRows = 12, kStripStride = kChunk + 16;
@@ -115,6 +111,11 @@ struct FusedCall {
     return input.empty() ? View<const S, 2>() : input[b][g];
   }
 
+  // The panels of one key-value head where they lie, null where there are none in T.
+  const T* key_panels(Index b, Index g) const {
+    return inputs.key_panels.empty() ? nullptr : inputs.key_panels[b][g].data();
+  }
+
   AttentionShape shape;
   const AttentionInputs<T>& inputs;
   const AttentionOptions<T>& options;
@@ -123,10 +124,10 @@ struct FusedCall {
   View<const T, 4> bias;  // [B, H, Tq, Tk], or empty
 };
 
-// Keys and values of one head laid out for the tiles beforehand; null where a task does that itself, chunk by chunk.
+// Keys and values of one head that lie ready for the tiles; null where a task lays them out itself, chunk by chunk.
 template <class T>
 struct PackedHead {
-  const T* key_panels = nullptr;  // [Tk/16][D][16]
+  const T* key_panels = nullptr;  // [⌈Tk/16⌉][D][16]
   const T* values = nullptr;      // [Tk][value_stride]
   Index value_stride = 0;
 };

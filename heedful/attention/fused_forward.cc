@@ -19,16 +19,11 @@ namespace {
 template <class T>
 void pack_chunk(const FusedCall<T>& call, const PackTask<T>& task) {
   const Index chunk = task.chunk, end = std::min(chunk + kChunk, call.shape.Tk);
-  const auto pack = [&](auto k, auto v) {
-    pack_panels(task.key_panels + chunk * call.shape.D, k, chunk, end);
-    if (task.values != nullptr) {
-      pack_rows(task.values + chunk * task.value_stride, task.value_stride, v, chunk, end);
-    }
-  };
-  if (call.inputs.k_bf16.empty()) {
-    pack(call.inputs.k[task.b][task.g], call.inputs.v[task.b][task.g]);
-  } else {
-    pack(call.inputs.k_bf16[task.b][task.g], call.inputs.v_bf16[task.b][task.g]);
+  if (task.key_panels != nullptr) {
+    lay_out_keys(task.key_panels + chunk * call.shape.D, call, task.b, task.g, chunk, end);
+  }
+  if (task.values != nullptr) {
+    lay_out_values(task.values + chunk * task.value_stride, task.value_stride, call, task.b, task.g, chunk, end);
   }
 }
 template <class T>
@@ -111,17 +106,18 @@ class Forward {
   // Every block would lay out the same keys; so that is done once, for as many heads at a time as memory allows.
   void run_packed() {
     const auto& [B, Tq, Tk, H, G, D, E] = call_.shape;
-    const Index key_elements = round_up(Tk, kPanel) * D, value_stride = round_up(E, kPanel);
+    const bool lent = !call_.inputs.key_panels.empty();
     const bool ready = !call_.inputs.v.empty() && kernels_.rows_are_ready(call_.inputs.v);
+    const Index key_elements = lent ? 0 : round_up(Tk, kPanel) * D, value_stride = round_up(E, kPanel);
     const Index head_elements = key_elements + (ready ? 0 : Tk * value_stride);
     const Index at_once =
         std::clamp(kPackedBytes / (head_elements * static_cast<Index>(sizeof(T)) + 1), Index{1}, heads_);
     const Memory<T> memory(at_once * head_elements);
     for (Index first = 0; first < heads_; first += at_once) {
       const Index count = std::min(at_once, heads_ - first);
-      const auto key_panels = [&](Index n) { return memory.data() + n * head_elements; };
-      const auto values = [&](Index n) { return ready ? nullptr : key_panels(n) + key_elements; };
-      in_order(context_, count * chunks_, [&](Index n) {
+      const auto key_panels = [&](Index n) { return lent ? nullptr : memory.data() + n * head_elements; };
+      const auto values = [&](Index n) { return ready ? nullptr : memory.data() + n * head_elements + key_elements; };
+      in_order(context_, head_elements == 0 ? 0 : count * chunks_, [&](Index n) {
         const Index head = first + n / chunks_;
         kernels_.pack(call_, {head / call_.shape.G, head % call_.shape.G, n % chunks_ * kChunk,
                               key_panels(n / chunks_), values(n / chunks_), value_stride});
@@ -155,11 +151,12 @@ class Forward {
     });
   }
 
-  void run_task(Index head, Index block, const PackedHead<T>& packed, ForwardPart part = ForwardPart::whole,
+  void run_task(Index head, Index block, PackedHead<T> packed, ForwardPart part = ForwardPart::whole,
                 const RowState<T>& partials = {}, Index chunk = 0) {
+    const Index b = head / call_.shape.G, g = head % call_.shape.G;
     const Index first = block * block_queries_, last = std::min(call_.shape.Tq, first + block_queries_);
-    kernels_.run(call_, {head / call_.shape.G, head % call_.shape.G, first, last, packed, partials, chunk}, outputs_,
-                 part);
+    if (packed.key_panels == nullptr) packed.key_panels = call_.key_panels(b, g);
+    kernels_.run(call_, {b, g, first, last, packed, partials, chunk}, outputs_, part);
   }
 
   const Context& context_;

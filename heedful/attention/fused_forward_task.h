@@ -31,7 +31,7 @@ enum class ForwardPart { whole, chunk, join };
 template <class T>
 struct PackTask {
   Index b, g, chunk;
-  T* key_panels;  // of the head
+  T* key_panels;  // of the head, or null
   T* values;      // of the head, or null
   Index value_stride;
 };

@@ -103,12 +103,12 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> load_first_widened(const Bfloat16* from, 
 }
 
 // panel[c][r] = rows[r][c·step], 0 where the row is null.
-template <class T, class S>
-void pack_panel(T* HWY_RESTRICT panel, const std::array<const S*, kPanel>& rows, Index step, Index columns) {
+template <class T>
+void pack_panel(T* HWY_RESTRICT panel, const std::array<const T*, kPanel>& rows, Index step, Index columns) {
   if (step != 1) {
     for (Index c = 0; c < columns; ++c) {
       for (std::size_t r = 0; r < kPanel; ++r) {
-        panel[c * kPanel + static_cast<Index>(r)] = rows[r] != nullptr ? widened<T>(rows[r][c * step]) : T{0};
+        panel[c * kPanel + static_cast<Index>(r)] = rows[r] != nullptr ? rows[r][c * step] : T{0};
       }
     }
     return;
@@ -120,7 +120,7 @@ void pack_panel(T* HWY_RESTRICT panel, const std::array<const S*, kPanel>& rows,
       V lines[kLanes<T>];
       HWY_UNROLL(16)
       for (int n = 0; n < kLanes<T>; ++n) {
-        const S* row = rows[static_cast<std::size_t>(r + n)];
+        const T* row = rows[static_cast<std::size_t>(r + n)];
         lines[n] = row != nullptr ? load(row + c) : hn::Zero(d);
       }
       transpose<T>(lines);
@@ -132,32 +132,32 @@ void pack_panel(T* HWY_RESTRICT panel, const std::array<const S*, kPanel>& rows,
   };
   Index c = 0;
   for (; c + kLanes<T> <= columns; c += kLanes<T>) {
-    square(c, [&](const S* from) HWY_ATTR { return load_widened<T>(from); });
+    square(c, [&](const T* from) HWY_ATTR { return hn::LoadU(d, from); });
   }
   if (c < columns) {
-    square(c, [&](const S* from) HWY_ATTR { return load_first_widened<T>(from, columns - c); });
+    square(c, [&](const T* from) HWY_ATTR { return LoadFirst(d, from, static_cast<size_t>(columns - c)); });
   }
 }
 
 // A panel reads 16 rows side by side, which no hardware prefetcher foresees.
 inline constexpr Index kPanelsAhead = 2;
-template <class S>
-void fetch_rows(View<const S, 2> from, Index begin, Index end) {
+template <class T>
+void fetch_rows(View<const T, 2> from, Index begin, Index end) {
   if (from.stride(1) != 1) return;
   for (Index j = begin; j < end; ++j) {
-    const S* row = &from(j, Index{0});
-    for (Index c = 0; c < from.extent(1); c += 64 / static_cast<Index>(sizeof(S))) hwy::Prefetch(row + c);
+    const T* row = &from(j, Index{0});
+    for (Index c = 0; c < from.extent(1); c += 64 / static_cast<Index>(sizeof(T))) hwy::Prefetch(row + c);
   }
 }
 
 // Panels of rows [begin, end) of `from` [rows, columns], begin a multiple of kPanel; the last one filled up with
 // zeros.
-template <class T, class S>
-void pack_panels(T* panels, View<const S, 2> from, Index begin, Index end) {
+template <class T>
+void pack_panels(T* panels, View<const T, 2> from, Index begin, Index end) {
   const Index columns = from.extent(1);
   for (Index j = begin; j < end; j += kPanel) {
     fetch_rows(from, j + kPanelsAhead * kPanel, std::min(end, j + (kPanelsAhead + 1) * kPanel));
-    std::array<const S*, kPanel> rows{};
+    std::array<const T*, kPanel> rows{};
     for (Index r = 0; r < std::min(kPanel, end - j); ++r) rows[static_cast<std::size_t>(r)] = &from(j + r, Index{0});
     pack_panel(panels + (j - begin) * columns, rows, from.stride(1), columns);
   }
@@ -234,16 +234,39 @@ class ReadyRows {
   T* memory_ = nullptr;
 };
 
-// The keys and values of one chunk of one head: found where they were packed before, or lie ready, else packed here.
+// Panels of keys [begin, end) of one head, begin a multiple of kPanel: transposed rows, or the cache's panels widened.
+template <class T>
+void lay_out_keys(T* to, const FusedCall<T>& call, Index b, Index g, Index begin, Index end) {
+  if (call.inputs.key_panels_bf16.empty()) {
+    pack_panels(to, call.inputs.k[b][g], begin, end);
+  } else {
+    const Bfloat16* from = call.inputs.key_panels_bf16[b][g].data() + begin * call.shape.D;
+    const Index count = round_up(end - begin, kPanel) * call.shape.D;
+    for (Index n = 0; n < count; n += kLanes<T>) {
+      hn::StoreU(load_widened<T>(from + n), hn::ScalableTag<T>(), to + n);
+    }
+  }
+}
+
+// Rows of its values [begin, end), `stride` apart, in whole vectors.
+template <class T>
+void lay_out_values(T* to, Index stride, const FusedCall<T>& call, Index b, Index g, Index begin, Index end) {
+  if (call.inputs.v_bf16.empty()) {
+    pack_rows(to, stride, call.inputs.v[b][g], begin, end);
+  } else {
+    pack_rows(to, stride, call.inputs.v_bf16[b][g], begin, end);
+  }
+}
+
+// The keys and values of one chunk of one head: where they lie ready, else laid out here.
 template <class T>
 class ChunkOfKeys {
  public:
   ChunkOfKeys(const FusedCall<T>& call, Index b, Index g, const PackedHead<T>& packed)
-      : k_(call.head(call.inputs.k, b, g)),
+      : call_(call),
+        b_(b),
+        g_(g),
         v_(call.head(call.inputs.v, b, g)),
-        k_bf16_(call.head(call.inputs.k_bf16, b, g)),
-        v_bf16_(call.head(call.inputs.v_bf16, b, g)),
-        shape_(call.shape),
         packed_(packed),
         ready_(!v_.empty() && rows_are_ready(call.inputs.v)) {}
 
@@ -259,17 +282,13 @@ class ChunkOfKeys {
 
   // Makes keys `needed` of the chunk that begins at key `chunk` available.
   void load(Index chunk, KeyRange needed) {
+    const Index D = call_.shape.D;
     const Index begin = std::max(needed.begin, chunk), end = std::min(needed.end, chunk + kChunk);
     if (packed_.key_panels != nullptr) {
-      panels = packed_.key_panels + chunk * shape_.D;
+      panels = packed_.key_panels + chunk * D;
     } else {
       const Index first = begin / kPanel * kPanel;
-      T* to = key_memory_ + (first - chunk) * shape_.D;
-      if (k_bf16_.empty()) {
-        pack_panels(to, k_, first, end);
-      } else {
-        pack_panels(to, k_bf16_, first, end);
-      }
+      lay_out_keys(key_memory_ + (first - chunk) * D, call_, b_, g_, first, end);
       panels = key_memory_;
     }
     if (packed_.values != nullptr) {
@@ -279,13 +298,8 @@ class ChunkOfKeys {
       value_stride = v_.stride(0);
       values = v_.data() + chunk * value_stride;
     } else {
-      value_stride = round_up(shape_.E, kPanel);
-      T* to = value_memory_ + (begin - chunk) * value_stride;
-      if (v_bf16_.empty()) {
-        pack_rows(to, value_stride, v_, begin, end);
-      } else {
-        pack_rows(to, value_stride, v_bf16_, begin, end);
-      }
+      value_stride = round_up(call_.shape.E, kPanel);
+      lay_out_values(value_memory_ + (begin - chunk) * value_stride, value_stride, call_, b_, g_, begin, end);
       values = value_memory_;
     }
   }
@@ -295,12 +309,12 @@ class ChunkOfKeys {
   Index value_stride = 0;
 
  private:
-  Index key_elements() const { return std::min(kChunk, round_up(shape_.Tk, kPanel)) * shape_.D; }
-  Index value_elements() const { return std::min(kChunk, shape_.Tk) * round_up(shape_.E, kPanel); }
+  Index key_elements() const { return std::min(kChunk, round_up(call_.shape.Tk, kPanel)) * call_.shape.D; }
+  Index value_elements() const { return std::min(kChunk, call_.shape.Tk) * round_up(call_.shape.E, kPanel); }
 
-  View<const T, 2> k_, v_;
-  View<const Bfloat16, 2> k_bf16_, v_bf16_;  // in place of those two
-  const AttentionShape& shape_;
+  const FusedCall<T>& call_;
+  Index b_, g_;
+  View<const T, 2> v_;
   PackedHead<T> packed_;
   bool ready_;
   T *key_memory_ = nullptr, *value_memory_ = nullptr;

@@ -20,7 +20,7 @@ void store(Bfloat16& to, T from) {
 }
 
 template <class S, class T>
-void store_all(View<S, 4> to, View<const T, 4> from) {
+void store_rows(View<S, 4> to, View<const T, 4> from) {
   const auto& [B, G, n, width] = from.extents();
   for (Index b = 0; b < B; ++b) {
     for (Index g = 0; g < G; ++g) {
@@ -31,17 +31,44 @@ void store_all(View<S, 4> to, View<const T, 4> from) {
   }
 }
 
+// from [B, G, n, D] as keys position … position + n − 1 of to [B, G, panels, D, 16].
+template <class S, class T>
+void store_panels(View<S, 5> to, Index position, View<const T, 4> from) {
+  const auto& [B, G, n, D] = from.extents();
+  for (Index b = 0; b < B; ++b) {
+    for (Index g = 0; g < G; ++g) {
+      const View<const T, 2> rows = from[b][g];
+      for (Index i = 0, count = 0; i < n; i += count) {
+        const Index column = (position + i) % kPanel;
+        count = std::min(kPanel - column, n - i);
+        const View<S, 2> panel = to[b][g][(position + i) / kPanel];
+        for (Index d = 0; d < D; ++d) {
+          const T* row = &rows(i, d);
+          S* line = &panel(d, column);
+          for (Index r = 0; r < count; ++r) store(line[r], row[r * rows.stride(0)]);
+        }
+      }
+    }
+  }
+}
+
+// The panels that hold the first `length` keys.
+template <class T>
+View<const T, 5> first_panels(const Tensor<T, 6>& keys, Index layer, Index length) {
+  return keys.view()[layer].slice(2, 0, (length + kPanel - 1) / kPanel);
+}
+
 }  // namespace
 
 template <class T>
 KvCache<T>::KvCache(const KvCacheShape& shape, CacheType type) : shape_(shape) {
-  const Extents<5> keys{shape.layers, shape.B, shape.G, shape.capacity, shape.D};
+  const Extents<6> keys{shape.layers, shape.B, shape.G, shape.key_panels(), shape.D, kPanel};
   const Extents<5> values{shape.layers, shape.B, shape.G, shape.capacity, shape.E};
   if (type == CacheType::full) {
-    keys_ = Tensor<T, 5>(keys);
+    keys_ = Tensor<T, 6>(keys);
     values_ = Tensor<T, 5>(values);
   } else {
-    keys_bf16_ = Tensor<Bfloat16, 5>(keys);
+    keys_bf16_ = Tensor<Bfloat16, 6>(keys);
     values_bf16_ = Tensor<Bfloat16, 5>(values);
   }
   lengths_.assign(static_cast<std::size_t>(shape.layers), 0);  // a size that fits, now
@@ -66,19 +93,28 @@ void KvCache<T>::append(Index layer, Index position, In<T, 4> k, In<T, 4> v) {
   require(n <= shape_.capacity - filled, kWhere, "capacity: expected at most {} more positions in layer {}, got {}",
           shape_.capacity - filled, layer, n);
   if (keys_.data() != nullptr) {
-    store_all<T, T>(keys_.view()[layer].slice(2, filled, filled + n), k);
-    store_all<T, T>(values_.view()[layer].slice(2, filled, filled + n), v);
+    store_panels<T, T>(keys_.view()[layer], filled, k);
+    store_rows<T, T>(values_.view()[layer].slice(2, filled, filled + n), v);
   } else {
-    store_all<Bfloat16, T>(keys_bf16_.view()[layer].slice(2, filled, filled + n), k);
-    store_all<Bfloat16, T>(values_bf16_.view()[layer].slice(2, filled, filled + n), v);
+    store_panels<Bfloat16, T>(keys_bf16_.view()[layer], filled, k);
+    store_rows<Bfloat16, T>(values_bf16_.view()[layer].slice(2, filled, filled + n), v);
   }
   lengths_[static_cast<std::size_t>(layer)] += n;
 }
 
 template <class T>
-View<const T, 4> KvCache<T>::keys(Index layer) const {
+Tensor<T, 4> KvCache<T>::keys(Index layer) const {
   require(keys_.data() != nullptr, kWhere, "keys: expected a full cache, got one in bf16");
-  return keys_.view()[checked(layer)].slice(2, 0, length(layer));
+  const View<const T, 5> from = keys_.view()[checked(layer)];
+  Tensor<T, 4> rows({shape_.B, shape_.G, length(layer), shape_.D});
+  for (Index b = 0; b < shape_.B; ++b) {
+    for (Index g = 0; g < shape_.G; ++g) {
+      for (Index j = 0; j < length(layer); ++j) {
+        for (Index d = 0; d < shape_.D; ++d) rows(b, g, j, d) = from(b, g, j / kPanel, d, j % kPanel);
+      }
+    }
+  }
+  return rows;
 }
 
 template <class T>
@@ -89,12 +125,12 @@ View<const T, 4> KvCache<T>::values(Index layer) const {
 
 template <class T>
 void KvCache<T>::lend(AttentionInputs<T>& inputs, Index layer) const {
-  inputs.k = inputs.v = {};
+  inputs = {.q = inputs.q, .k = {}, .v = {}};
   if (keys_.data() != nullptr) {
-    inputs.k = keys(layer);
+    inputs.key_panels = first_panels(keys_, checked(layer), length(layer));
     inputs.v = values(layer);
   } else {
-    inputs.k_bf16 = keys_bf16_.view()[checked(layer)].slice(2, 0, length(layer));
+    inputs.key_panels_bf16 = first_panels(keys_bf16_, checked(layer), length(layer));
     inputs.v_bf16 = values_bf16_.view()[checked(layer)].slice(2, 0, length(layer));
   }
 }

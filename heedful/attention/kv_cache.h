@@ -1,7 +1,8 @@
 // KvCache: the keys and values of every position so far, so that a new token computes only its own.
-//     per layer  keys [B, G, capacity, D], values [B, G, capacity, E]
-// A key stands at its absolute position and is never moved. Each layer has its own length, for during a step the
-// first layers are one position ahead of the last.
+//     per layer  keys [B, G, ⌈capacity/16⌉, D, 16], values [B, G, capacity, E]
+// A key stands at its absolute position and is never moved. Keys lie in panels of 16, number d of each side by side, as
+// the products of attention read them: one row at a time each query would have to transpose the whole cache. Each
+// layer has its own length, for during a step the first layers are one position ahead of the last.
 //
 // A cache in bfloat16 takes half the memory of one in float, and a query half the time where memory is the limit.
 // Each number is rounded, by way of float, to 8 bits: relative errors up to 2⁻⁹ in keys and values. What comes of the
@@ -21,7 +22,8 @@ namespace heedful {
 struct KvCacheShape {
   Index layers, B, G, capacity, D, E;
 
-  Index elements() const { return layers * B * G * capacity * (D + E); }
+  Index key_panels() const { return capacity / kPanel + (capacity % kPanel != 0 ? 1 : 0); }  // of one head
+  Index elements() const { return layers * B * G * (key_panels() * kPanel * D + capacity * E); }
 };
 
 enum class CacheType { full, bf16 };
@@ -41,9 +43,9 @@ class KvCache {
   void append(Index layer, Index position, In<T, 4> k, In<T, 4> v);
 
   // The first `length(layer)` positions of a full cache; throws Error of another.
-  View<const T, 4> keys(Index layer) const;    // [B, G, length, D]
+  Tensor<T, 4> keys(Index layer) const;        // [B, G, length, D], copied out of the panels
   View<const T, 4> values(Index layer) const;  // [B, G, length, E]
-  // Gives attention the first `length(layer)` positions: its k and v, or k_bf16 and v_bf16.
+  // Gives attention the first `length(layer)` positions, in place of k and v: key_panels and v, or those in bf16.
   void lend(AttentionInputs<T>& inputs, Index layer) const;
 
   // Forgets every position from `length` on, in all layers: afterwards the cache is as if they had never been
@@ -54,9 +56,11 @@ class KvCache {
   Index checked(Index layer) const;
 
   KvCacheShape shape_;
-  Tensor<T, 5> keys_, values_;                   // [layers, B, G, capacity, D], [layers, B, G, capacity, E]; or
-  Tensor<Bfloat16, 5> keys_bf16_, values_bf16_;  // the same
-  std::vector<Index> lengths_;                   // [layers]
+  Tensor<T, 6> keys_;                // [layers, B, G, ⌈capacity/16⌉, D, 16] and
+  Tensor<T, 5> values_;              // [layers, B, G, capacity, E], or
+  Tensor<Bfloat16, 6> keys_bf16_;    // the same
+  Tensor<Bfloat16, 5> values_bf16_;  //
+  std::vector<Index> lengths_;       // [layers]
 };
 
 }  // namespace heedful

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "heedful/core/error.h"
@@ -16,7 +17,7 @@ constexpr KvCacheShape kShape{.layers = 2, .B = 2, .G = 3, .capacity = 5, .D = 2
 
 // Numbers that name their place.
 double mark(Index layer, Index b, Index g, Index position, Index column) {
-  return static_cast<double>((((layer * 10 + b) * 10 + g) * 10 + position) * 10 + column);
+  return static_cast<double>((((layer * 10 + b) * 10 + g) * 100 + position) * 10 + column);
 }
 Tensor<double, 4> rows(Index layer, Index begin, Index n, Index width, double sign) {
   Tensor<double, 4> x({kShape.B, kShape.G, n, width});
@@ -34,7 +35,8 @@ void append(KvCache<double>& cache, Index layer, Index begin, Index n) {
 }
 void expect_contents(const KvCache<double>& cache, Index layer, Index length) {
   ASSERT_EQ(cache.length(layer), length);
-  const View<const double, 4> keys = cache.keys(layer), values = cache.values(layer);
+  const Tensor<double, 4> keys = cache.keys(layer);
+  const View<const double, 4> values = cache.values(layer);
   ASSERT_EQ(keys.extents(), (Extents<4>{kShape.B, kShape.G, length, kShape.D}));
   ASSERT_EQ(values.extents(), (Extents<4>{kShape.B, kShape.G, length, kShape.E}));
   for (Index b = 0; b < kShape.B; ++b) {
@@ -58,6 +60,24 @@ TEST(KvCache, KeepsEveryLayerAtItsPositions) {
   append(cache, 0, 4, 1);
   expect_contents(cache, 0, 5);
   expect_contents(cache, 1, 4);
+}
+
+// Pieces that begin and end inside a panel of 16 keys, on its border, and that hold several.
+TEST(KvCache, KeepsEveryKeyOfItsPanels) {
+  KvCacheShape shape = kShape;
+  shape.capacity = 71;
+  KvCache<double> cache(shape);
+  Index length = 0;
+  for (const Index n : {7, 9, 1, 0, 38, 15, 1}) {
+    for (const Index layer : {0, 1}) append(cache, layer, length, n);
+    length += n;
+    for (const Index layer : {0, 1}) expect_contents(cache, layer, length);
+  }
+  cache.truncate(21);
+  expect_contents(cache, 0, 21);
+  for (const Index layer : {0, 1}) append(cache, layer, 21, 50);
+  expect_contents(cache, 0, 71);
+  expect_contents(cache, 1, 71);
 }
 
 TEST(KvCache, TruncationIsExact) {
@@ -121,20 +141,25 @@ Tensor<T, 4> rounded(const Tensor<T, 4>& x) {
   return y;
 }
 
-// Attention on a cache in bfloat16 has the bits of attention on the numbers it was rounded to: whichever way the work
-// is cut (few queries on many threads, many queries, short sequences), and for widths that fill no vector.
+// Attention on a cache has the bits of attention on the numbers in it (in bfloat16, on those they were rounded to),
+// whichever way the work is cut (few queries on many threads, many queries, short sequences), for widths that fill no
+// vector, and whatever forgotten positions have left behind the last one.
 template <class T>
-void expect_same_as_rounded() {
+void expect_the_bits_of_its_numbers(CacheType type) {
   const Context one(1), many(16);
   Random random(5);
   for (const Index length : {1, 17, 300, 600}) {
     for (const Index width : {3, 16, 24}) {
       const Index B = 2, H = 4, G = 2;
       const Tensor<T, 4> k = normals<T>(random, {B, G, length, width}), v = normals<T>(random, {B, G, length, width});
-      KvCache<T> cache({.layers = 1, .B = B, .G = G, .capacity = length + 5, .D = width, .E = width},
-                       CacheType::bf16);
+      KvCache<T> cache({.layers = 1, .B = B, .G = G, .capacity = length + 20, .D = width, .E = width}, type);
+      Tensor<T, 4> junk({B, G, length + 20, width});
+      junk.fill(std::numeric_limits<T>::quiet_NaN());
+      cache.append(0, 0, junk, junk);
+      cache.truncate(0);
       cache.append(0, 0, k, v);
-      const Tensor<T, 4> k_rounded = rounded(k), v_rounded = rounded(v);
+      const bool full = type == CacheType::full;
+      const Tensor<T, 4> k_kept = full ? k.copy() : rounded(k), v_kept = full ? v.copy() : rounded(v);
       for (const Index queries : {Index{1}, length}) {
         const Tensor<T, 4> q = normals<T>(random, {B, H, queries, width});
         AttentionInputs<T> lent{.q = q, .k = {}, .v = {}};
@@ -143,7 +168,7 @@ void expect_same_as_rounded() {
           Tensor<T, 4> got({B, H, queries, width}), expected(got.extents());
           const AttentionOptions<T> options{.alignment = Alignment::bottom_right, .causal = true};
           attention_forward<T>(*context, {.out = got}, lent, options);
-          attention_forward<T>(*context, {.out = expected}, {.q = q, .k = k_rounded, .v = v_rounded}, options);
+          attention_forward<T>(*context, {.out = expected}, {.q = q, .k = k_kept, .v = v_kept}, options);
           ASSERT_TRUE(std::equal(got.begin(), got.end(), expected.begin()))
               << length << " " << width << " " << queries;
         }
@@ -152,9 +177,14 @@ void expect_same_as_rounded() {
   }
 }
 
+TEST(KvCache, InFullChangesNoBit) {
+  expect_the_bits_of_its_numbers<float>(CacheType::full);
+  expect_the_bits_of_its_numbers<double>(CacheType::full);
+}
+
 TEST(KvCache, InBfloat16IsRoundedAndNoMore) {
-  expect_same_as_rounded<float>();
-  expect_same_as_rounded<double>();
+  expect_the_bits_of_its_numbers<float>(CacheType::bf16);
+  expect_the_bits_of_its_numbers<double>(CacheType::bf16);
 }
 
 TEST(KvCache, InBfloat16ServesTheForwardPassAlone) {
@@ -170,11 +200,11 @@ TEST(KvCache, InBfloat16ServesTheForwardPassAlone) {
                 attention_backward<double>(Context(), {.dq = dq, .dk = dk, .dv = dv}, out, inputs,
                                            {.out = out, .row_max = row, .row_sum = row}, {});
               }),
-              testing::HasSubstr("expected none; a cache in bfloat16 serves the forward pass alone"));
+              testing::HasSubstr("key_panels: expected none; what a cache lends serves the forward pass alone"));
   inputs.k = q;
   Tensor<double, 4> result(out.extents());
   EXPECT_THAT(refused([&] { attention_forward<double>(Context(), {.out = result}, inputs, {}); }),
-              testing::HasSubstr("k, v: expected none beside k_bf16 and v_bf16"));
+              testing::HasSubstr("k, v, key_panels: expected none beside key_panels_bf16 and v_bf16"));
 }
 
 }  // namespace
