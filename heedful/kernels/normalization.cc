@@ -109,19 +109,21 @@ void NormalizeColumnSums(const NormalizationBackward<T>& work, Index begin, Inde
   const hn::ScalableTag<T> d;
   for (Index group = begin; group < end; ++group) {
     const Index first = group * kColumnsTogether, count = HWY_MIN(kColumnsTogether, work.columns - first);
-    HWY_ALIGN T gain_sums[kColumnsTogether] = {};
-    HWY_ALIGN T bias_sums[kColumnsTogether] = {};
-    for (Index n = 0; n < work.rows; ++n) {
-      const T *dy = work.dy[n] + first, *x = work.normalized[n] + first;
-      EachPart(d, count, [&](auto part) HWY_ATTR {
-        const auto g = part.load(dy);
-        part.store(hn::Add(part.load(gain_sums), hn::Mul(g, part.load(x))), gain_sums);
-        part.store(hn::Add(part.load(bias_sums), g), bias_sums);
-      });
-    }
+    HWY_ALIGN T sums[2][kColumnsTogether];
+    SumColumns<2>(
+        d, work.rows, 0, count,
+        [&](Index n, auto part, auto& both) HWY_ATTR {
+          const auto g = part.load(work.dy[n] + first);
+          both[0] = hn::Add(both[0], hn::Mul(g, part.load(work.normalized[n] + first)));
+          both[1] = hn::Add(both[1], g);
+        },
+        [&](auto part, const auto& both) HWY_ATTR {
+          part.store(both[0], sums[0]);
+          part.store(both[1], sums[1]);
+        });
     for (Index c = 0; c < count; ++c) {
-      if (!work.dgain.empty()) work.dgain[first + c] += gain_sums[c];
-      if (!work.dbias.empty()) work.dbias[first + c] += bias_sums[c];
+      if (!work.dgain.empty()) work.dgain[first + c] += sums[0][c];
+      if (!work.dbias.empty()) work.dbias[first + c] += sums[1][c];
     }
   }
 }

@@ -3,6 +3,7 @@
 //
 //     EachPart(d, count, [&](auto part) HWY_ATTR { part.store(hn::Mul(part.load(x), by), y); });
 //     const T total = SumParts(d, count, [&](auto part) HWY_ATTR { return part.load(x); });
+//     SumColumns<1>(d, rows, 0, count, …): a sum down each column
 #if defined(HEEDFUL_KERNELS_ROW_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEEDFUL_KERNELS_ROW_MATH_INL_H_
 #undef HEEDFUL_KERNELS_ROW_MATH_INL_H_
@@ -11,6 +12,7 @@
 #endif
 
 #include <limits>
+#include <type_traits>
 
 #include "heedful/kernels/simd-inl.h"
 #include "heedful/kernels/sum.h"
@@ -63,6 +65,29 @@ HWY_INLINE void EachPart(D d, Index count, const Body& body) {
   if (at < count) body(RaggedPart<D>{d, at, count - at});
 }
 
+// The tree of sum.h: lane n with lane n + half, first those of different vectors, then those of one.
+template <int kCount, class V>
+HWY_INLINE V TreeOfVectors(V* x) {
+  if constexpr (kCount > 1) {
+    HWY_UNROLL(16)
+    for (int p = 0; p < kCount / 2; ++p) x[p] = hn::Add(x[p], x[p + kCount / 2]);
+    return TreeOfVectors<kCount / 2>(x);
+  } else {
+    return x[0];
+  }
+}
+template <class D>
+HWY_INLINE hn::TFromD<D> TreeOfLanes(D d, hn::Vec<D> x) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (hn::MaxLanes(D()) > 1) {
+    const hn::Half<D> half;
+    return TreeOfLanes(half, hn::Add(hn::LowerHalf(half, x), hn::UpperHalf(half, x)));
+  }
+#endif
+  (void)d;
+  return hn::GetLane(x);
+}
+
 // Σ term(part), in the order of sum.h.
 template <class D, class Term>
 HWY_INLINE hn::TFromD<D> SumParts(D d, Index count, const Term& term) {
@@ -86,10 +111,37 @@ HWY_INLINE hn::TFromD<D> SumParts(D d, Index count, const Term& term) {
       sums[p] = hn::Add(sums[p], part.or_zero(term(part)));
     }
   }
-  HWY_ALIGN hn::TFromD<D> lanes[internal::kSumLanes];
-  HWY_UNROLL(16)
-  for (int p = 0; p < kParts; ++p) hn::Store(sums[p], d, lanes + p * kLanes);
-  return internal::sum_of_lanes(lanes);
+  return TreeOfLanes(d, TreeOfVectors<kParts>(sums));
+}
+
+// to(part, sums) for each vector of columns, where sums[k] has taken what add(n, part, sums) added to it for each row
+// n, in ascending order. The running sums of several vectors at once stay in registers while the rows go by.
+template <int kSums, int kVectors = 4, class D, class Add, class To>
+HWY_INLINE void SumColumns(D d, Index rows, Index from, Index columns, const Add& add, const To& to) {
+  using V = hn::Vec<D>;
+  const Index lanes = static_cast<Index>(hn::Lanes(d));
+  const auto together = [&]<int kCount>(std::integral_constant<int, kCount>, auto part_at) HWY_ATTR {
+    V sums[kCount][kSums];
+    HWY_UNROLL(16)
+    for (int v = 0; v < kCount; ++v) {
+      HWY_UNROLL(16)
+      for (int k = 0; k < kSums; ++k) sums[v][k] = hn::Zero(d);
+    }
+    for (Index n = 0; n < rows; ++n) {
+      HWY_UNROLL(16)
+      for (int v = 0; v < kCount; ++v) add(n, part_at(v), sums[v]);
+    }
+    HWY_UNROLL(16)
+    for (int v = 0; v < kCount; ++v) to(part_at(v), sums[v]);
+  };
+  for (; from + kVectors * lanes <= columns; from += kVectors * lanes) {
+    together(std::integral_constant<int, kVectors>(), [&](int v) { return WholePart<D>{d, from + v * lanes}; });
+  }
+  if constexpr (kVectors > 1) {
+    SumColumns<kSums, kVectors / 2>(d, rows, from, columns, add, to);
+  } else if (from < columns) {
+    together(std::integral_constant<int, 1>(), [&](int) { return RaggedPart<D>{d, from, columns - from}; });
+  }
 }
 
 // The largest element, −∞ of none. A NaN may be passed over: whoever needs it finds it in the sum.
