@@ -104,7 +104,8 @@ void AttentionMask<T>::visible_bits(std::span<std::uint64_t> words, Index b, Ind
 
 template <class T>
 void AttentionMask<T>::refuse_empty_rows() const {
-  for (Index b = 0; b < shape_.B; ++b) {
+  const bool same_everywhere = !has_holes() && key_lengths_.empty() && query_offsets_.empty();
+  for (Index b = 0; b < (same_everywhere ? std::min(Index{1}, shape_.B) : shape_.B); ++b) {
     for (Index i = 0; i < shape_.Tq; ++i) {
       const KeyRange all = range(b, i);
       for (Index h = 0; h < (has_holes() ? shape_.H : 1); ++h) {

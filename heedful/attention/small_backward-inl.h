@@ -30,21 +30,20 @@ class SmallBackward {
   // Key-value head g of sequence b, and the query heads on it.
   void run(Index b, Index g) {
     const HeadRows k(call_.fused.inputs.k, b, g), v(call_.fused.inputs.v, b, g);
-    const Index Tk = shape_.Tk, group = shape_.H / shape_.G;
+    const Index group = shape_.H / shape_.G;
     visible_.look(b);
     pack_small_panel(key_panel_, k);
     pack_small_panel(value_panel_, v);
     keys_finite_ = pack_small_rows(keys_, k);
-    for (Index j = 0; j < Tk; ++j) {
-      std::fill_n(dk_ + j * kSmallStride, d_columns_, T{0});
-      std::fill_n(dv_ + j * kSmallStride, e_columns_, T{0});
-    }
-    for (Index h = g * group; h < (g + 1) * group; ++h) visit(b, h);
+    visit<Store::assign>(b, g * group);
+    for (Index h = g * group + 1; h < (g + 1) * group; ++h) visit<Store::add>(b, h);
     write_sums(HeadRows(call_.gradients.dk, b, g), dk_);
     write_sums(HeadRows(call_.gradients.dv, b, g), dv_);
   }
 
  private:
+  // kStore: whether dk and dv begin with this query head.
+  template <Store kStore>
   void visit(Index b, Index h) {
     const Index Tq = shape_.Tq, Tk = shape_.Tk;
     const bool queries_finite = pack_small_rows(queries_, HeadRows(call_.fused.inputs.q, b, h));
@@ -55,13 +54,15 @@ class SmallBackward {
                                          Factor<T>{value_panel_, kPanel}, shape_.E);
     differentiate(b, h);
     if (keys_finite_ && queries_finite && dout_finite) {
-      product<1, Store::add>(dv_, kSmallStride, Tk, e_columns_, Factor<T>{weights_, kPanel},
-                             Factor<T>{dout_, kSmallStride}, Tq);
-      product<1, Store::add>(dk_, kSmallStride, Tk, d_columns_, Factor<T>{dscores_, kPanel},
-                             Factor<T>{queries_, kSmallStride}, Tq);
+      product<1, kStore>(dv_, kSmallStride, Tk, e_columns_, Factor<T>{weights_, kPanel},
+                         Factor<T>{dout_, kSmallStride}, Tq);
+      product<1, kStore>(dk_, kSmallStride, Tk, d_columns_, Factor<T>{dscores_, kPanel},
+                         Factor<T>{queries_, kSmallStride}, Tq);
       product<kPanel, Store::assign>(dq_, kSmallStride, Tq, d_columns_, Factor<T>{dscores_, 1},
                                      Factor<T>{keys_, kSmallStride}, Tk);
     } else {
+      if (kStore == Store::assign) clear(dk_, Tk, d_columns_), clear(dv_, Tk, e_columns_);
+      clear(dq_, Tq, d_columns_);
       add_visible_pairs();
     }
     write_sums(HeadRows(call_.gradients.dq, b, h), dq_);
@@ -95,10 +96,12 @@ class SmallBackward {
     return hn::GetLane(sum);
   }
 
+  static void clear(T* rows, Index count, Index columns) {
+    for (Index r = 0; r < count; ++r) std::fill_n(rows + r * kSmallStride, columns, T{0});
+  }
   // The sums over the visible pairs alone: where a hidden pair would multiply 0 by what is not finite.
   void add_visible_pairs() {
     for (Index i = 0; i < shape_.Tq; ++i) {
-      std::fill_n(dq_ + i * kSmallStride, d_columns_, T{0});
       for (Index j = 0; j < shape_.Tk; ++j) {
         if (!is_visible(visible_.bits()[i], j)) continue;
         const T weight = weights_[i * kPanel + j], dscore = dscores_[i * kPanel + j];

@@ -97,13 +97,17 @@ HWY_INLINE void pack_small_panel(T* HWY_RESTRICT panel, const HeadRows<const T>&
 template <class T, class Value>
 HWY_INLINE void write_small_rows(const HeadRows<T>& to, const Value& value) {
   const hn::ScalableTag<T> d;
-  const Index whole = to.step == 1 ? to.columns / kLanes<T> * kLanes<T> : 0, rest = to.columns - whole;
-  for (Index r = 0; r < to.count; ++r) {
-    T* row = to.data + r * to.stride;
-    if (to.step != 1) {
-      write_row<T>(View<T, 1>(row, {to.columns}, {to.step}), [&](Index c) HWY_ATTR { return value(r, c); });
-      continue;
+  if (to.step != 1) {
+    for (Index r = 0; r < to.count; ++r) {
+      const View<T, 1> row(to.data + r * to.stride, {to.columns}, {to.step});
+      write_row<T>(row, [&](Index c) HWY_ATTR { return value(r, c); });
     }
+    return;
+  }
+  const Index count = to.count, stride = to.stride;
+  const Index whole = to.columns / kLanes<T> * kLanes<T>, rest = to.columns - whole;
+  T* row = to.data;
+  for (Index r = 0; r < count; ++r, row += stride) {
     for (Index c = 0; c < whole; c += kLanes<T>) hn::StoreU(value(r, c), d, row + c);
     if (rest > 0) StoreFirst(value(r, whole), d, row + whole, static_cast<size_t>(rest));
   }
