@@ -8,6 +8,8 @@
 #endif
 
 #include "heedful/core/view.h"
+#include "heedful/kernels/simd-inl.h"
+#include "heedful/kernels/transpose-inl.h"
 #include "hwy/highway.h"
 
 #if HWY_NATIVE_FMA
@@ -15,6 +17,9 @@ HWY_BEFORE_NAMESPACE();
 namespace heedful::internal {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+using heedful::HWY_NAMESPACE::LoadFirst;
+using heedful::HWY_NAMESPACE::StoreFirst;
+using heedful::HWY_NAMESPACE::transpose;
 
 // What is packed: element (k, n) lies at from[k·k_step + n·n_step].
 template <class T>
@@ -24,84 +29,90 @@ struct Strip {
   Index depth, columns;
 };
 
-// Blocks of 16 bytes are the transpositions that every target has: 4×4 floats, 2×2 doubles.
-template <class T>
-using Block = hn::CappedTag<T, 16 / sizeof(T)>;
-
-HWY_INLINE void TransposeBlock(float* HWY_RESTRICT to, Index to_step, const float* HWY_RESTRICT from,
-                               Index from_step) {
-  const Block<float> d;
-  const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + from_step);
-  const auto r2 = hn::LoadU(d, from + 2 * from_step), r3 = hn::LoadU(d, from + 3 * from_step);
-  const auto low02 = hn::InterleaveLower(d, r0, r2), low13 = hn::InterleaveLower(d, r1, r3);
-  const auto high02 = hn::InterleaveUpper(d, r0, r2), high13 = hn::InterleaveUpper(d, r1, r3);
-  hn::StoreU(hn::InterleaveLower(d, low02, low13), d, to);
-  hn::StoreU(hn::InterleaveUpper(d, low02, low13), d, to + to_step);
-  hn::StoreU(hn::InterleaveLower(d, high02, high13), d, to + 2 * to_step);
-  hn::StoreU(hn::InterleaveUpper(d, high02, high13), d, to + 3 * to_step);
+constexpr size_t size(Index n) {
+  return static_cast<size_t>(n);
 }
 
-HWY_INLINE void TransposeBlock(double* HWY_RESTRICT to, Index to_step, const double* HWY_RESTRICT from,
-                               Index from_step) {
-  const Block<double> d;
-  const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + from_step);
-  hn::StoreU(hn::InterleaveLower(d, r0, r1), d, to);
-  hn::StoreU(hn::InterleaveUpper(d, r0, r1), d, to + to_step);
-}
-
-// Columns far apart, elements of a column next to each other. In runs of kRun of k, so that the lines written to stay
-// in the first-level cache until they are full.
+// Columns far apart, elements of a column next to each other: squares of as many columns as a vector has lanes.
 template <class T>
 void PackColumns(T* HWY_RESTRICT packed, Index width, const Strip<T>& strip) {
-  constexpr Index kRun = 64, kSide = 16 / sizeof(T);
-  for (Index begin = 0; begin < strip.depth; begin += kRun) {
-    const Index end = HWY_MIN(strip.depth, begin + kRun);
-    Index n = 0;
-    for (; n + kSide <= strip.columns; n += kSide) {
-      const T* from = strip.from + n * strip.n_step;
-      Index k = begin;
-      for (; k + kSide <= end; k += kSide) TransposeBlock(packed + k * width + n, width, from + k, strip.n_step);
-      for (; k < end; ++k) {
-        for (Index i = 0; i < kSide; ++i) packed[k * width + n + i] = from[k + i * strip.n_step];
+  const hn::ScalableTag<T> d;
+  constexpr int kLanes = HWY_LANES(T);
+  hn::Vec<decltype(d)> square[kLanes];
+  for (Index k = 0; k < strip.depth; k += kLanes) {
+    const Index depth = HWY_MIN(Index{kLanes}, strip.depth - k);
+    for (Index n = 0; n < strip.columns; n += kLanes) {
+      const Index columns = HWY_MIN(Index{kLanes}, strip.columns - n);
+      const T* from = strip.from + n * strip.n_step + k;
+      T* to = packed + k * width + n;
+      if (depth == kLanes && columns == kLanes) {
+        HWY_UNROLL(16)
+        for (int i = 0; i < kLanes; ++i) square[i] = hn::LoadU(d, from + i * strip.n_step);
+        transpose<T>(square);
+        HWY_UNROLL(16)
+        for (int i = 0; i < kLanes; ++i) hn::StoreU(square[i], d, to + i * width);
+      } else {
+        HWY_UNROLL(16)
+        for (int i = 0; i < kLanes; ++i) {
+          square[i] = i < columns ? LoadFirst(d, from + i * strip.n_step, size(depth)) : hn::Zero(d);
+        }
+        transpose<T>(square);
+        HWY_UNROLL(16)
+        for (int i = 0; i < kLanes; ++i) {
+          if (i < depth) StoreFirst(square[i], d, to + i * width, size(columns));
+        }
       }
-    }
-    for (; n < strip.columns; ++n) {
-      const T* from = strip.from + n * strip.n_step;
-      for (Index k = begin; k < end; ++k) packed[k * width + n] = from[k];
     }
   }
 }
 
-// Elements of a row next to each other.
+// Elements of a row next to each other: some panels at a time, so that memory is read in long runs.
 template <class T>
 void PackRows(T* HWY_RESTRICT packed, Index width, const Strip<T>& strip) {
-  const Block<T> d;
-  constexpr Index kSide = 16 / sizeof(T);
+  const hn::ScalableTag<T> d;
+  constexpr Index kLanes = HWY_LANES(T);
+  const Index panels = strip.columns / width, rest = strip.columns % width;
   for (Index k = 0; k < strip.depth; ++k) {
     const T* from = strip.from + k * strip.k_step;
     T* to = packed + k * width;
-    Index n = 0;
-    for (; n + kSide <= strip.columns; n += kSide) hn::StoreU(hn::LoadU(d, from + n), d, to + n);
-    for (; n < strip.columns; ++n) to[n] = from[n];
+    for (Index panel = 0; panel < panels; ++panel, from += width, to += strip.depth * width) {
+      Index n = 0;
+      for (; n + kLanes <= width; n += kLanes) hn::StoreU(hn::LoadU(d, from + n), d, to + n);
+      if (n < width) StoreFirst(LoadFirst(d, from + n, size(width - n)), d, to + n, size(width - n));
+    }
+    for (Index n = 0; n < rest; n += kLanes) {
+      const Index count = HWY_MIN(kLanes, rest - n);
+      StoreFirst(LoadFirst(d, from + n, size(count)), d, to + n, size(count));
+    }
   }
 }
 
-// packed[k·width + n] = element (k, n), and zeros from n = columns on.
+// Panels of `width` columns, one behind the other: packed[panel·depth·width + k·width + n] = element (k, panel·width +
+// n), and zeros behind the last column.
 template <class T>
-void Pack(T* HWY_RESTRICT packed, Index width, const Strip<T>& strip) {
-  if (strip.n_step == 1) {
-    PackRows(packed, width, strip);
-  } else if (strip.k_step == 1) {
-    PackColumns(packed, width, strip);
-  } else {
-    for (Index k = 0; k < strip.depth; ++k) {
-      for (Index n = 0; n < strip.columns; ++n) {
-        packed[k * width + n] = strip.from[k * strip.k_step + n * strip.n_step];
+void Pack(T* HWY_RESTRICT packed, Index width, const Strip<T>& all) {
+  constexpr Index kTogether = 16;
+  const Index step = (all.n_step == 1 ? kTogether : 1) * width;
+  for (Index first = 0; first < all.columns; first += step, packed += step * all.depth) {
+    const Strip<T> strip{all.from + first * all.n_step, all.k_step, all.n_step, all.depth,
+                         HWY_MIN(step, all.columns - first)};
+    if (strip.n_step == 1) {
+      PackRows(packed, width, strip);
+    } else if (strip.k_step == 1) {
+      PackColumns(packed, width, strip);
+    } else {
+      for (Index k = 0; k < strip.depth; ++k) {
+        for (Index n = 0; n < strip.columns; ++n) {
+          packed[k * width + n] = strip.from[k * strip.k_step + n * strip.n_step];
+        }
       }
     }
-  }
-  for (Index k = 0; k < strip.depth && strip.columns < width; ++k) {
-    for (Index n = strip.columns; n < width; ++n) packed[k * width + n] = 0;
+    const Index ragged = strip.columns % width;
+    if (ragged == 0) continue;
+    T* const last = packed + strip.columns / width * width * strip.depth;
+    for (Index k = 0; k < strip.depth; ++k) {
+      for (Index n = ragged; n < width; ++n) last[k * width + n] = 0;
+    }
   }
 }
 

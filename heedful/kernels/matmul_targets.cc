@@ -20,10 +20,11 @@ namespace HWY_NAMESPACE {
 #if HWY_NATIVE_FMA
 
 // Measured on one core with 48 KiB and 1 MiB of first- and second-level cache; each is flat within a factor of two.
-constexpr Index kBytesOfRows = Index{256} << 10;  // of a: stay in the second-level cache while panels of b pass by
-constexpr Index kBytesOfPanels = Index{2} << 20;  // of packed b: stay in the third
-constexpr Index kRowsWorthPacking = 96;           // from here on b is packed though its columns are neighbours
-constexpr Index kPanelsWorthPacking = 4;          // and a for that many panels,
+constexpr Index kBytesOfRows = Index{256} << 10;     // of a: stay in the second-level cache while panels of b pass by
+constexpr Index kBytesOfPanels = Index{4} << 20;     // of packed b: stay in the third
+constexpr Index kRowsWorthPacking = 96;              // from here on b is packed though its columns are neighbours,
+constexpr Index kSpanWorthPacking = Index{8} << 20;  // if it reaches over so many bytes;
+constexpr Index kPanelsWorthPacking = 4;             // and a for that many panels,
 constexpr Index kBytesWorthPacking = Index{64} << 10;  // if it is more than the first-level cache holds;
 constexpr Index kDepthWorthPacking = 64;               // neither when it is this shallow
 
@@ -34,7 +35,8 @@ class Product {
     const bool deep = work.depth >= kDepthWorthPacking;
     width_ = lanes() * (work.rows == 1 ? 8 : work.rows == 2 ? 4 : 2);
     pack_b_ = (work.b_column != 1 && work.columns > 1) || (!kMasksMemory && work.columns % lanes() != 0) ||
-              (deep && work.rows >= kRowsWorthPacking && work.b_row != width_);
+              (deep && work.rows >= kRowsWorthPacking &&
+               work.depth * work.b_row * static_cast<Index>(sizeof(T)) >= kSpanWorthPacking);
     pack_a_ = deep && work.columns >= kPanelsWorthPacking * width_ &&
               work.rows * work.depth * static_cast<Index>(sizeof(T)) > kBytesWorthPacking;
   }
@@ -66,19 +68,12 @@ class Product {
   static Index rounded(Index value, Index unit) { return (value + unit - 1) / unit * unit; }
 
   void pack_panels(T* packed, Index first, Index columns) const {
-    for (Index column = 0; column < columns; column += width_) {
-      Pack(packed + column * work_.depth, width_,
-           Strip<T>{work_.b + (first + column) * work_.b_column, work_.b_row, work_.b_column, work_.depth,
-                    HWY_MIN(width_, columns - column)});
-    }
+    Pack(packed, width_,
+         Strip<T>{work_.b + first * work_.b_column, work_.b_row, work_.b_column, work_.depth, columns});
   }
-
   void pack_rows(T* packed, Index first, Index rows) const {
-    for (Index row = 0; row < rows; row += kMostRows) {
-      Pack(packed + row * work_.depth, Index{kMostRows},
-           Strip<T>{work_.a + (first + row) * work_.a_row, work_.a_column, work_.a_row, work_.depth,
-                    HWY_MIN(Index{kMostRows}, rows - row)});
-    }
+    Pack(packed, Index{kMostRows},
+         Strip<T>{work_.a + first * work_.a_row, work_.a_column, work_.a_row, work_.depth, rows});
   }
 
   void run_part(Index row, Index rows, Index first, Index columns, const T* packed_a, const T* packed_b) const {

@@ -17,16 +17,17 @@ using testing_support::bits;
 using testing_support::Inputs;
 
 // The ways a matrix can lie in memory. All of them leave a margin that nobody may touch.
-enum class Layout { rows, padded_rows, columns, spread };
+enum class Layout { rows, padded_rows, columns, spread, far_rows };
 constexpr Layout kLayouts[] = {Layout::rows, Layout::padded_rows, Layout::columns, Layout::spread};
 
 template <class T>
 struct Matrix {
-  Matrix(Index rows, Index columns, Layout layout) : storage({(rows + 2) * (columns + 3) * 2 + 8}) {
+  Matrix(Index rows, Index columns, Layout layout) : storage({(rows + 2) * row_memory(columns, layout) + 8}) {
     Extents<2> strides{columns, 1};
     if (layout == Layout::padded_rows) strides = {columns + 3, 1};
     if (layout == Layout::columns) strides = {1, rows + 1};
     if (layout == Layout::spread) strides = {2 * columns + 3, 2};
+    if (layout == Layout::far_rows) strides = {kFar, 1};
     storage.fill(std::numeric_limits<T>::quiet_NaN());
     view = View<T, 2>(storage.data() + 4, {rows, columns}, strides);
   }
@@ -34,6 +35,11 @@ struct Matrix {
     for (Index i = 0; i < view.extent(0); ++i) {
       for (Index j = 0; j < view.extent(1); ++j) view(i, j) = static_cast<T>(inputs.number(magnitude));
     }
+  }
+  // 70 rows so far apart reach over more than the 8 MiB from which on they are packed.
+  static constexpr Index kFar = (Index{9} << 20) / 70 / 4;
+  static Index row_memory(Index columns, Layout layout) {
+    return layout == Layout::far_rows ? kFar : (columns + 3) * 2;
   }
   Tensor<T, 1> storage;
   View<T, 2> view;
@@ -117,6 +123,23 @@ TYPED_TEST(MatmulTest, EveryElementIsItsChainForEveryLayout) {
             }
           }
         }
+      }
+    }
+  });
+}
+
+// Both factors are packed, in whole and ragged panels, whichever way they lie.
+TYPED_TEST(MatmulTest, PackingChangesNoBit) {
+  const auto [m, n, k] = Extents<3>{301, 150, 70};
+  for_each_target([&](const char* target) {
+    SCOPED_TRACE(target);
+    Inputs inputs(6);
+    for (const Layout of_a : kLayouts) {
+      for (const Layout of_b : {Layout::rows, Layout::far_rows, Layout::columns, Layout::spread}) {
+        Matrix<TypeParam> a(m, k, of_a), b(k, n, of_b), c(m, n, Layout::rows);
+        a.fill(inputs), b.fill(inputs);
+        expect_chains(Context(), a, b, c, {});
+        if (this->HasFatalFailure()) return;
       }
     }
   });
