@@ -74,8 +74,19 @@ class SmallBackward {
     const HeadValues max(call_.saved.row_max, b, h), sum(call_.saved.row_sum, b, h);
     const HeadRows out(call_.saved.out, b, h);
     const auto scale = hn::Set(d, call_.fused.scale);
+    HWY_ALIGN T inverses[kPanel];
+    const T* sums = sum.data;
+    if (sum.stride != 1) {
+      for (Index i = 0; i < shape_.Tq; ++i) inverses[i] = sum[i];
+      sums = inverses;
+    }
+    for (Index i = 0; i < shape_.Tq; i += kLanes<T>) {
+      const Index count = std::min(kLanes<T>, shape_.Tq - i);
+      const auto divisors = LoadFirst(d, sums + i, static_cast<size_t>(count));
+      hn::Store(hn::Div(hn::Set(d, T{1}), divisors), d, inverses + i);
+    }
     for (Index i = 0; i < shape_.Tq; ++i) {
-      const auto row_max = hn::Set(d, max[i]), inverse = hn::Set(d, 1 / sum[i]);
+      const auto row_max = hn::Set(d, max[i]), inverse = hn::Set(d, inverses[i]);
       const auto mean = hn::Set(d, dot(dout_ + i * kSmallStride, out, i));
       for (Index n = 0; n < kPanel; n += kLanes<T>) {
         const auto visible = visible_lanes(d, visible_.bits()[i], n);

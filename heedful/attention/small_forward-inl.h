@@ -58,9 +58,8 @@ class SmallForward {
     constexpr T kNone = -std::numeric_limits<T>::infinity();
     const Index Tq = call_.shape.Tq;
     const auto largest = [&](T max_of_row) { return std::max(kNone, max_of_row) + 0; };  // not −0
-    const auto is_empty = [&](Index i) { return sum[i] == 0 && !visible_.sees_any(i); };
     HWY_ALIGN T divisors[kPanel];
-    for (Index i = 0; i < Tq; ++i) divisors[i] = is_empty(i) ? T{1} : sum[i];
+    for (Index i = 0; i < Tq; ++i) divisors[i] = sum[i] == 0 && !visible_.sees_any(i) ? T{1} : sum[i];
     // + 0: a sum of −0 comes out as 0, whichever zeros were added to it.
     write_small_rows(HeadRows(outputs_.out, b, h), [&](Index i, Index c) HWY_ATTR {
       const auto out = hn::Load(d, out_ + i * kSmallStride + c);
@@ -72,7 +71,7 @@ class SmallForward {
       for (Index i = 0; i < Tq; ++i) row_max[i] = largest(max[i]), row_sum[i] = sum[i];
     }
     if (log_sum_exp.data != nullptr) {
-      for (Index i = 0; i < Tq; ++i) log_sum_exp[i] = is_empty(i) ? kNone : largest(max[i]) + std::log(sum[i]);
+      for (Index i = 0; i < Tq; ++i) log_sum_exp[i] = largest(max[i]) + std::log(sum[i]);  // −∞ of an empty row
     }
   }
 

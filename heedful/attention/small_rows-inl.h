@@ -85,9 +85,45 @@ HWY_INLINE bool pack_small_rows(T* HWY_RESTRICT to, const HeadRows<const T>& fro
   return hn::AllTrue(d, hn::Eq(zeros, zeros));
 }
 
+#if HWY_TARGET == HWY_AVX3
+// The same where a row has at most 8 columns and a vector 16 lanes, in blocks of 4. Writes 8 columns.
+inline void pack_narrow_panel(float* HWY_RESTRICT panel, const HeadRows<const float>& from) {
+  const hn::ScalableTag<float> d;
+  const hn::Half<decltype(d)> half;
+  using V = hn::Vec<decltype(d)>;
+  constexpr float kNoRow[8] = {};
+  const auto row = [&](Index r) HWY_ATTR {
+    return LoadFirst(half, r < from.count ? from.data + r * from.stride : kNoRow, static_cast<size_t>(from.columns));
+  };
+  V x[8];  // rows n and n + 8
+  HWY_UNROLL(8)
+  for (int n = 0; n < 8; ++n) x[n] = hn::Combine(d, row(n + 8), row(n));
+  HWY_UNROLL(2)
+  for (int n = 0; n < 8; n += 4) {  // inside the blocks: x[n + c] = column c, and c + 4, of rows n … n + 3
+    const V a = hn::InterleaveLower(d, x[n], x[n + 2]), b = hn::InterleaveUpper(d, x[n], x[n + 2]);
+    const V e = hn::InterleaveLower(d, x[n + 1], x[n + 3]), f = hn::InterleaveUpper(d, x[n + 1], x[n + 3]);
+    x[n] = hn::InterleaveLower(d, a, e);
+    x[n + 1] = hn::InterleaveUpper(d, a, e);
+    x[n + 2] = hn::InterleaveLower(d, b, f);
+    x[n + 3] = hn::InterleaveUpper(d, b, f);
+  }
+  HWY_UNROLL(4)
+  for (int c = 0; c < 4; ++c) {
+    hn::Store(hn::OddEvenBlocks(hn::SwapAdjacentBlocks(x[c + 4]), x[c]), d, panel + c * kPanel);
+    hn::Store(hn::OddEvenBlocks(x[c + 4], hn::SwapAdjacentBlocks(x[c])), d, panel + (c + 4) * kPanel);
+  }
+}
+#endif
+
 // panel[c][r] = the rows of a head, and zeros to the 16th.
 template <class T>
 HWY_INLINE void pack_small_panel(T* HWY_RESTRICT panel, const HeadRows<const T>& from) {
+#if HWY_TARGET == HWY_AVX3
+  // Half of a vector holds a row: two rows a vector then, for which a third of the exchanges do.
+  if constexpr (kLanes<T> == 16) {
+    if (from.step == 1 && from.columns <= 8) return pack_narrow_panel(panel, from);
+  }
+#endif
   std::array<const T*, kPanel> rows{};
   for (Index r = 0; r < from.count; ++r) rows[static_cast<std::size_t>(r)] = from.data + r * from.stride;
   pack_panel(panel, rows, from.step, from.columns);

@@ -72,11 +72,12 @@ class SmallAttention : public testing::Test {
       }
     });
   }
-  // `x` at random places of each tensor; how many, at least one.
+  // `x` at random places of most of the tensors, or at all of them.
   static void scatter(AttentionCase<T>& c, Random& random, T x) {
     for (Tensor<T, 4>* tensor : {&c.q, &c.k, &c.v, &c.dout}) {
       if (random.integer(0, 2) == 0) continue;
       for (Index n = random.integer(0, 3); n >= 0; --n) tensor->data()[random.integer(0, tensor->size())] = x;
+      if (random.integer(0, 4) == 0) tensor->fill(x);
     }
   }
 };
@@ -117,7 +118,7 @@ TYPED_TEST(SmallAttention, OnSeveralThreads) {
 TYPED_TEST(SmallAttention, CarriesWhatIsNotFinite) {
   using T = TypeParam;
   using Limits = std::numeric_limits<T>;
-  this->for_cases(150, small_features(16, 9), [this](AttentionCase<T>& c, Random& random) {
+  this->for_cases(200, small_features(16, 9), [this](AttentionCase<T>& c, Random& random) {
     for (const T x : {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity(), Limits::max() / 4, T{1e30F}}) {
       AttentionCase<T> changed = c.copy();
       this->scatter(changed, random, x);
@@ -168,14 +169,23 @@ TYPED_TEST(SmallAttention, ReadsAndWritesStridedViews) {
     const AttentionInputs<T> inputs{.q = input(q, c.q), .k = input(k, c.k), .v = input(v, c.v)};
     const View<T, 4> strided_out = view_of(out, expected.out.extents());
     AttentionResults<T> got(c.shape, c.bias.extents());
+    Tensor<T, 4> statistics({2, c.shape.B, c.shape.Tq, c.shape.H});
+    const auto of_heads = [&](Index n) { return statistics.view()[n].permute({0, 2, 1}); };
     const Context context;
-    attention_forward<T>(context, {.out = strided_out, .row_max = got.row_max, .row_sum = got.row_sum}, inputs,
+    attention_forward<T>(context, {.out = strided_out, .row_max = of_heads(0), .row_sum = of_heads(1)}, inputs,
                          c.options());
     const AttentionGradients<T> gradients{.dq = view_of(dq, expected.dq.extents()),
                                           .dk = view_of(dk, expected.dk.extents()),
                                           .dv = view_of(dv, expected.dv.extents())};
     attention_backward<T>(context, gradients, input(dout, c.dout), inputs,
-                          {.out = strided_out, .row_max = got.row_max, .row_sum = got.row_sum}, c.options());
+                          {.out = strided_out, .row_max = of_heads(0), .row_sum = of_heads(1)}, c.options());
+    for (Index b = 0; b < c.shape.B; ++b) {
+      for (Index h = 0; h < c.shape.H; ++h) {
+        for (Index i = 0; i < c.shape.Tq; ++i) {
+          got.row_max(b, h, i) = of_heads(0)(b, h, i), got.row_sum(b, h, i) = of_heads(1)(b, h, i);
+        }
+      }
+    }
     copied(got.out.view(), strided_out), copied(got.dq.view(), gradients.dq);
     copied(got.dk.view(), gradients.dk), copied(got.dv.view(), gradients.dv);
     ASSERT_TRUE(same_bits(got.out, expected.out));
