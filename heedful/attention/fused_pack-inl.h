@@ -137,7 +137,7 @@ void pack_rows(T* to, Index stride, View<const S, 2> from, Index begin, Index en
 
 // to[c] = value(c) of each vector from c on, for the columns of a row.
 template <class T, class Value>
-void write_row(View<T, 1> to, const Value& value) {
+HWY_INLINE void write_row(View<T, 1> to, const Value& value) {
   const hn::ScalableTag<T> d;
   const Index columns = to.extent(0);
   if (to.stride(0) == 1) {
