@@ -115,7 +115,7 @@ void softmax_strip(T* HWY_RESTRICT max, T* HWY_RESTRICT sum, T* HWY_RESTRICT x, 
           score = hn::IfThenElse(visible_lanes(d, bits[r], n + part * kLanes<T>), score, lowest);
           hn::Store(score, d, at);
         }
-        largest[part] = hn::Max(largest[part], score);
+        largest[part] = hn::Max(score, largest[part]);  // passes a NaN over; the sum will have it
       }
     }
     HWY_UNROLL(16)

@@ -1,5 +1,5 @@
-// The backward pass of a small head (small_call.h): the worker of fused_backward_worker-inl.h with one tile of queries
-// and one panel of keys. With the saved max and sum of each row, and mean = dout·out,
+// The backward pass of a small head (small_call.h): the worker of fused_backward_worker-inl.h with one chunk of keys.
+// With the saved max and sum of each row, and mean = dout·out,
 //     p = exp(s − max) / sum,  dS = scale · p ∘ (dout·vᵀ − mean),  dv += pᵀ·dout,  dk += dSᵀ·q,  dq = dS·k
 #if defined(HEEDFUL_ATTENTION_SMALL_BACKWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEEDFUL_ATTENTION_SMALL_BACKWARD_INL_H_
@@ -32,65 +32,83 @@ class SmallBackward {
     const HeadRows k(call_.fused.inputs.k, b, g), v(call_.fused.inputs.v, b, g);
     const Index group = shape_.H / shape_.G;
     visible_.look(b);
-    pack_small_panel(key_panel_, k);
-    pack_small_panel(value_panel_, v);
+    pack_small_panels(key_panels_, k);
+    pack_small_panels(value_panels_, v);
     keys_finite_ = pack_small_rows(keys_, k);
-    visit<Store::assign>(b, g * group);
-    for (Index h = g * group + 1; h < (g + 1) * group; ++h) visit<Store::add>(b, h);
+    begun_ = 0;
+    for (Index h = g * group; h < (g + 1) * group; ++h) {
+      for (Index first = 0; first < shape_.Tq; first += kPanel) visit(b, h, first);
+    }
+    begin_sums(shape_.Tk);
     write_sums(HeadRows(call_.gradients.dk, b, g), dk_);
     write_sums(HeadRows(call_.gradients.dv, b, g), dv_);
   }
 
  private:
-  // kStore: whether dk and dv begin with this query head.
-  template <Store kStore>
-  void visit(Index b, Index h) {
-    const Index Tq = shape_.Tq, Tk = shape_.Tk;
-    const bool queries_finite = pack_small_rows(queries_, HeadRows(call_.fused.inputs.q, b, h));
-    const bool dout_finite = pack_small_rows(dout_, HeadRows(call_.dout, b, h));
-    product<kSmallStride, Store::assign>(weights_, kPanel, Tq, kPanel, Factor<T>{queries_, 1},
-                                         Factor<T>{key_panel_, kPanel}, shape_.D, call_.fused.scale);
-    product<kSmallStride, Store::assign>(dscores_, kPanel, Tq, kPanel, Factor<T>{dout_, 1},
-                                         Factor<T>{value_panel_, kPanel}, shape_.E);
-    differentiate(b, h);
+  // Queries [first, first + 16) of head h, as far as there are.
+  void visit(Index b, Index h, Index first) {
+    const Index D = shape_.D, E = shape_.E, count = std::min(kPanel, shape_.Tq - first);
+    const Index end = visible_.end_of(first, count), panels = round_up(end, kPanel);
+    const bool queries_finite = pack_small_rows(queries_, HeadRows(call_.fused.inputs.q, b, h).part(first, count));
+    const bool dout_finite = pack_small_rows(dout_, HeadRows(call_.dout, b, h).part(first, count));
+    product<kSmallStride, Store::assign>(weights_, kPairs, count, panels, Factor<T>{queries_, 1},
+                                         Factor<T>{key_panels_, kPanel, D * kPanel}, D, call_.fused.scale);
+    product<kSmallStride, Store::assign>(dscores_, kPairs, count, panels, Factor<T>{dout_, 1},
+                                         Factor<T>{value_panels_, kPanel, E * kPanel}, E);
+    differentiate(b, h, first, count, panels);
     if (keys_finite_ && queries_finite && dout_finite) {
-      product<1, kStore>(dv_, kSmallStride, Tk, e_columns_, Factor<T>{weights_, kPanel},
-                         Factor<T>{dout_, kSmallStride}, Tq);
-      product<1, kStore>(dk_, kSmallStride, Tk, d_columns_, Factor<T>{dscores_, kPanel},
-                         Factor<T>{queries_, kSmallStride}, Tq);
-      product<kPanel, Store::assign>(dq_, kSmallStride, Tq, d_columns_, Factor<T>{dscores_, 1},
-                                     Factor<T>{keys_, kSmallStride}, Tk);
+      const Index begun = std::min(begun_, end);
+      add_to_keys<Store::add>(0, begun, count);
+      add_to_keys<Store::assign>(begun, end, count);
+      begun_ = std::max(begun_, end);
+      product<kPairs, Store::assign>(dq_, kSmallStride, count, d_columns_, Factor<T>{dscores_, 1},
+                                     Factor<T>{keys_, kSmallStride}, end);
     } else {
-      if (kStore == Store::assign) clear(dk_, Tk, d_columns_), clear(dv_, Tk, e_columns_);
-      clear(dq_, Tq, d_columns_);
-      add_visible_pairs();
+      begin_sums(end);
+      add_visible_pairs(first, count, end);
     }
-    write_sums(HeadRows(call_.gradients.dq, b, h), dq_);
+    write_sums(HeadRows(call_.gradients.dq, b, h).part(first, count), dq_);
   }
 
-  // weights: score → P; dscores: dP → scale·dS; both 0 where hidden.
-  void differentiate(Index b, Index h) {
+  // dv += Pᵀ·dout, dk += dSᵀ·q for keys [from, to), whose sums go on, or begin here.
+  template <Store kStore>
+  HWY_INLINE void add_to_keys(Index from, Index to, Index queries) {
+    if (from >= to) return;
+    product<1, kStore>(dv_ + from * kSmallStride, kSmallStride, to - from, e_columns_,
+                       Factor<T>{weights_ + from, kPairs}, Factor<T>{dout_, kSmallStride}, queries);
+    product<1, kStore>(dk_ + from * kSmallStride, kSmallStride, to - from, d_columns_,
+                       Factor<T>{dscores_ + from, kPairs}, Factor<T>{queries_, kSmallStride}, queries);
+  }
+  // The sums of keys [0, end) are begun, if they were not.
+  void begin_sums(Index end) {
+    for (; begun_ < end; ++begun_) {
+      std::fill_n(dk_ + begun_ * kSmallStride, d_columns_, T{0});
+      std::fill_n(dv_ + begun_ * kSmallStride, e_columns_, T{0});
+    }
+  }
+
+  // weights: score → P; dscores: dP → scale·dS; both 0 where hidden, in whole panels.
+  void differentiate(Index b, Index h, Index first, Index count, Index panels) {
     const hn::ScalableTag<T> d;
     const HeadValues max(call_.saved.row_max, b, h), sum(call_.saved.row_sum, b, h);
     const HeadRows out(call_.saved.out, b, h);
     const auto scale = hn::Set(d, call_.fused.scale);
     HWY_ALIGN T inverses[kPanel];
-    const T* sums = sum.data;
+    const T* sums = sum.data + first;
     if (sum.stride != 1) {
-      for (Index i = 0; i < shape_.Tq; ++i) inverses[i] = sum[i];
+      for (Index r = 0; r < count; ++r) inverses[r] = sum[first + r];
       sums = inverses;
     }
-    for (Index i = 0; i < shape_.Tq; i += kLanes<T>) {
-      const Index count = std::min(kLanes<T>, shape_.Tq - i);
-      const auto divisors = LoadFirst(d, sums + i, static_cast<size_t>(count));
-      hn::Store(hn::Div(hn::Set(d, T{1}), divisors), d, inverses + i);
+    for (Index r = 0; r < count; r += kLanes<T>) {
+      const auto divisors = LoadFirst(d, sums + r, static_cast<size_t>(std::min(kLanes<T>, count - r)));
+      hn::Store(hn::Div(hn::Set(d, T{1}), divisors), d, inverses + r);
     }
-    for (Index i = 0; i < shape_.Tq; ++i) {
-      const auto row_max = hn::Set(d, max[i]), inverse = hn::Set(d, inverses[i]);
-      const auto mean = hn::Set(d, dot(dout_ + i * kSmallStride, out, i));
-      for (Index n = 0; n < kPanel; n += kLanes<T>) {
-        const auto visible = visible_lanes(d, visible_.bits()[i], n);
-        T *p = weights_ + i * kPanel + n, *ds = dscores_ + i * kPanel + n;
+    for (Index r = 0; r < count; ++r) {
+      const auto row_max = hn::Set(d, max[first + r]), inverse = hn::Set(d, inverses[r]);
+      const auto mean = hn::Set(d, dot(dout_ + r * kSmallStride, out, first + r));
+      for (Index n = 0; n < panels; n += kLanes<T>) {
+        const auto visible = visible_lanes(d, visible_.bits()[first + r], n);
+        T *p = weights_ + r * kPairs + n, *ds = dscores_ + r * kPairs + n;
         const auto weight =
             hn::IfThenElseZero(visible, hn::Mul(ExpFlushed(d, hn::Sub(hn::Load(d, p), row_max)), inverse));
         const auto dscore = hn::IfThenElseZero(visible, hn::Mul(weight, hn::Sub(hn::Load(d, ds), mean)));
@@ -107,18 +125,16 @@ class SmallBackward {
     return hn::GetLane(sum);
   }
 
-  static void clear(T* rows, Index count, Index columns) {
-    for (Index r = 0; r < count; ++r) std::fill_n(rows + r * kSmallStride, columns, T{0});
-  }
   // The sums over the visible pairs alone: where a hidden pair would multiply 0 by what is not finite.
-  void add_visible_pairs() {
-    for (Index i = 0; i < shape_.Tq; ++i) {
-      for (Index j = 0; j < shape_.Tk; ++j) {
-        if (!is_visible(visible_.bits()[i], j)) continue;
-        const T weight = weights_[i * kPanel + j], dscore = dscores_[i * kPanel + j];
-        add_scaled(dv_ + j * kSmallStride, weight, dout_ + i * kSmallStride, e_columns_);
-        add_scaled(dk_ + j * kSmallStride, dscore, queries_ + i * kSmallStride, d_columns_);
-        add_scaled(dq_ + i * kSmallStride, dscore, keys_ + j * kSmallStride, d_columns_);
+  void add_visible_pairs(Index first, Index count, Index end) {
+    for (Index r = 0; r < count; ++r) {
+      std::fill_n(dq_ + r * kSmallStride, d_columns_, T{0});
+      for (Index j = 0; j < end; ++j) {
+        if (!is_visible(visible_.bits()[first + r], j)) continue;
+        const T weight = weights_[r * kPairs + j], dscore = dscores_[r * kPairs + j];
+        add_scaled(dv_ + j * kSmallStride, weight, dout_ + r * kSmallStride, e_columns_);
+        add_scaled(dk_ + j * kSmallStride, dscore, queries_ + r * kSmallStride, d_columns_);
+        add_scaled(dq_ + r * kSmallStride, dscore, keys_ + j * kSmallStride, d_columns_);
       }
     }
   }
@@ -136,21 +152,24 @@ class SmallBackward {
                              HWY_ATTR { return hn::Add(hn::Load(d, from + r * kSmallStride + c), hn::Zero(d)); });
   }
 
+  static constexpr Index kPairs = kSmallLength + kPanel;  // from the pairs of one query to those of the next
+
   const BackwardCall<T>& call_;
   const AttentionShape& shape_;
   SmallMask<T> visible_;
   const Index d_columns_, e_columns_;
   bool keys_finite_ = false;
-  HWY_ALIGN T key_panel_[kSmallWidth * kPanel];    // [D][16]
-  HWY_ALIGN T value_panel_[kSmallWidth * kPanel];  // [E][16]
-  HWY_ALIGN T keys_[kPanel * kSmallStride];        // [Tk][kSmallStride], and so
-  HWY_ALIGN T dk_[kPanel * kSmallStride];          // [Tk]
-  HWY_ALIGN T dv_[kPanel * kSmallStride];          // [Tk]
-  HWY_ALIGN T queries_[kPanel * kSmallStride];     // [Tq]
-  HWY_ALIGN T dout_[kPanel * kSmallStride];        // [Tq]
-  HWY_ALIGN T dq_[kPanel * kSmallStride];          // [Tq]
-  HWY_ALIGN T weights_[kPanel * kPanel];           // [Tq][16]
-  HWY_ALIGN T dscores_[kPanel * kPanel];           // [Tq][16]
+  Index begun_ = 0;                                       // dk and dv of keys [0, begun) hold sums
+  HWY_ALIGN T key_panels_[kSmallLength * kSmallWidth];    // [Tk/16][D][16]
+  HWY_ALIGN T value_panels_[kSmallLength * kSmallWidth];  // [Tk/16][E][16]
+  HWY_ALIGN T keys_[kSmallLength * kSmallStride];         // [Tk][kSmallStride], and so
+  HWY_ALIGN T dk_[kSmallLength * kSmallStride];
+  HWY_ALIGN T dv_[kSmallLength * kSmallStride];
+  HWY_ALIGN T queries_[kPanel * kSmallStride];  // [16][kSmallStride], and so
+  HWY_ALIGN T dout_[kPanel * kSmallStride];
+  HWY_ALIGN T dq_[kPanel * kSmallStride];
+  HWY_ALIGN T weights_[kPanel * kPairs];  // [16][kPairs]
+  HWY_ALIGN T dscores_[kPanel * kPairs];  // the same
 };
 
 }  // namespace heedful::HWY_NAMESPACE

@@ -1,4 +1,4 @@
-// Small heads: at most 16 queries on at most 16 keys, of width at most 64, under a mask of ranges alone. There the
+// Small heads: at most 32 queries on at most 32 keys, of width at most 64, under a mask of ranges alone. There the
 // set-up of fused attention (chunks, strips, tiles, the joining of softmaxes) costs more than the sums, so they have a
 // path of their own. It takes the same sums in the same order, by the same products and softmax: not one bit differs.
 #ifndef HEEDFUL_ATTENTION_SMALL_CALL_H_
@@ -8,7 +8,7 @@
 
 namespace heedful {
 
-inline constexpr Index kSmallWidth = 64;
+inline constexpr Index kSmallLength = 32, kSmallWidth = 64;
 
 // Rows of a head lie this far apart: a constant, as the products want it, and not one that puts all of them into the
 // same sets of the first cache.
@@ -18,7 +18,7 @@ template <class T>
 bool is_small(const FusedCall<T>& call) {
   const auto& [B, Tq, Tk, H, G, D, E] = call.shape;
   const auto fits = [](Index count, Index most) { return 1 <= count && count <= most; };
-  return fits(Tq, kPanel) && fits(Tk, kPanel) && fits(D, kSmallWidth) && fits(E, kSmallWidth) &&
+  return fits(Tq, kSmallLength) && fits(Tk, kSmallLength) && fits(D, kSmallWidth) && fits(E, kSmallWidth) &&
          !call.inputs.k.empty() && !call.mask.has_holes() && call.options.softcap == 0 &&
          call.options.alibi_slopes.empty();
 }

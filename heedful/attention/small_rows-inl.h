@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "heedful/attention/fused_pack-inl.h"
 #include "heedful/attention/fused_rows-inl.h"
@@ -31,17 +32,23 @@ class SmallMask {
     for (Index i = 0; i < call_.shape.Tq; ++i) {
       const KeyRange keys = call_.mask.range(b, i);
       bits_[static_cast<std::size_t>(i)][0] =
-          (std::uint64_t{1} << keys.end) - (std::uint64_t{1} << keys.begin);  // begin ≤ end ≤ 16
+          (std::uint64_t{1} << keys.end) - (std::uint64_t{1} << keys.begin);  // begin ≤ end ≤ 32
     }
   }
   const ChunkBits* bits() const { return bits_.data(); }
   bool sees_any(Index i) const { return bits_[static_cast<std::size_t>(i)][0] != 0; }
+  // The end of what queries [first, first + count) see.
+  Index end_of(Index first, Index count) const {
+    std::uint64_t any = 0;
+    for (Index i = first; i < first + count; ++i) any |= bits_[static_cast<std::size_t>(i)][0];
+    return static_cast<Index>(std::bit_width(any));
+  }
 
  private:
   const FusedCall<T>& call_;
   const bool differs_;
   Index b_ = -1;
-  std::array<ChunkBits, kPanel> bits_{};
+  std::array<ChunkBits, kSmallLength> bits_{};
 };
 
 // The rows of one head of a tensor [B, heads, rows, columns].
@@ -53,6 +60,13 @@ struct HeadRows {
         columns(all.extent(3)),
         stride(all.stride(2)),
         step(all.stride(3)) {}
+
+  HeadRows part(Index first, Index rows) const {
+    HeadRows result = *this;
+    result.data += first * stride;
+    result.count = rows;
+    return result;
+  }
 
   S* data;
   Index count, columns, stride, step;
@@ -86,7 +100,8 @@ HWY_INLINE bool pack_small_rows(T* HWY_RESTRICT to, const HeadRows<const T>& fro
 }
 
 #if HWY_TARGET == HWY_AVX3
-// The same where a row has at most 8 columns and a vector 16 lanes, in blocks of 4. Writes 8 columns.
+// The same where a row has at most 8 columns and a vector 16 lanes, in blocks of 4. Writes 8 columns, the last of
+// them perhaps into the next panel, which is to be packed later.
 inline void pack_narrow_panel(float* HWY_RESTRICT panel, const HeadRows<const float>& from) {
   const hn::ScalableTag<float> d;
   const hn::Half<decltype(d)> half;
@@ -127,6 +142,14 @@ HWY_INLINE void pack_small_panel(T* HWY_RESTRICT panel, const HeadRows<const T>&
   std::array<const T*, kPanel> rows{};
   for (Index r = 0; r < from.count; ++r) rows[static_cast<std::size_t>(r)] = from.data + r * from.stride;
   pack_panel(panel, rows, from.step, from.columns);
+}
+
+// The rows of a head in panels one after another.
+template <class T>
+HWY_INLINE void pack_small_panels(T* HWY_RESTRICT panels, const HeadRows<const T>& from) {
+  for (Index r = 0; r < from.count; r += kPanel, panels += from.columns * kPanel) {
+    pack_small_panel(panels, from.part(r, std::min(kPanel, from.count - r)));
+  }
 }
 
 // to[r][c] = value(r, c) of each vector from c on.

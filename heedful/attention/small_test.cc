@@ -86,18 +86,19 @@ TYPED_TEST_SUITE(SmallAttention, Types);
 
 TYPED_TEST(SmallAttention, HasTheBitsOfTheGeneralPath) {
   using T = TypeParam;
-  this->for_cases(300, small_features(16, 19), [](AttentionCase<T>& c, Random&) { expect_same(c); });
+  this->for_cases(300, small_features(kSmallLength, 19), [](AttentionCase<T>& c, Random&) { expect_same(c); });
 }
 
 TYPED_TEST(SmallAttention, WideHeadsToo) {
   using T = TypeParam;
-  this->for_cases(60, small_features(16, kSmallWidth), [](AttentionCase<T>& c, Random&) { expect_same(c); });
+  this->for_cases(60, small_features(kSmallLength, kSmallWidth),
+                  [](AttentionCase<T>& c, Random&) { expect_same(c); });
 }
 
 TYPED_TEST(SmallAttention, OnSeveralThreads) {
   using T = TypeParam;
   const Context context(3);
-  CaseFeatures features = small_features(16, 9);
+  CaseFeatures features = small_features(kSmallLength, 9);
   this->for_cases(20, features, [&](AttentionCase<T>& c, Random& random) {
     c.shape.B = 30;  // more heads than one task takes
     for (Tensor<T, 4>* tensor : {&c.q, &c.k, &c.v, &c.dout}) {
@@ -118,7 +119,7 @@ TYPED_TEST(SmallAttention, OnSeveralThreads) {
 TYPED_TEST(SmallAttention, CarriesWhatIsNotFinite) {
   using T = TypeParam;
   using Limits = std::numeric_limits<T>;
-  this->for_cases(200, small_features(16, 9), [this](AttentionCase<T>& c, Random& random) {
+  this->for_cases(200, small_features(kSmallLength, 9), [this](AttentionCase<T>& c, Random& random) {
     for (const T x : {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity(), Limits::max() / 4, T{1e30F}}) {
       AttentionCase<T> changed = c.copy();
       this->scatter(changed, random, x);
@@ -130,7 +131,7 @@ TYPED_TEST(SmallAttention, CarriesWhatIsNotFinite) {
 // Zeros of both signs, and numbers whose products underflow to either.
 TYPED_TEST(SmallAttention, KeepsTheSignsOfZeros) {
   using T = TypeParam;
-  this->for_cases(100, small_features(16, 9), [](AttentionCase<T>& c, Random& random) {
+  this->for_cases(100, small_features(kSmallLength, 9), [](AttentionCase<T>& c, Random& random) {
     const T tiny = std::numeric_limits<T>::min();
     const T values[] = {T{0}, -T{0}, tiny, -tiny, T{1}, -T{1}};
     for (Tensor<T, 4>* tensor : {&c.q, &c.k, &c.v, &c.dout}) {
@@ -143,7 +144,7 @@ TYPED_TEST(SmallAttention, KeepsTheSignsOfZeros) {
 // Heads as the decoder lays them out, side by side in a row, and columns that do not follow one another.
 TYPED_TEST(SmallAttention, ReadsAndWritesStridedViews) {
   using T = TypeParam;
-  this->for_cases(60, small_features(16, 19), [](AttentionCase<T>& c, Random& random) {
+  this->for_cases(60, small_features(kSmallLength, 19), [](AttentionCase<T>& c, Random& random) {
     const AttentionResults<T> expected = run_on<HeadPath::general>(c, Context());
     const bool columns_apart = random.integer(0, 2) == 1;
     const auto view_of = [columns_apart](Tensor<T, 4>& memory, const Extents<4>& e) {  // [B, T, heads, width(, 2)]
@@ -209,7 +210,8 @@ TEST(SmallHeads, AreSmall) {
     return is_small(FusedCall<float>(inputs, options));
   };
   const auto plain = [](AttentionOptions<float>&) {};
-  const AttentionShape largest{.B = 1, .Tq = 16, .Tk = 16, .H = 4, .G = 2, .D = 64, .E = 64};
+  const AttentionShape largest{
+      .B = 1, .Tq = kSmallLength, .Tk = kSmallLength, .H = 4, .G = 2, .D = kSmallWidth, .E = kSmallWidth};
   EXPECT_TRUE(small(largest, plain));
   for (Index AttentionShape::* extent :
        {&AttentionShape::Tq, &AttentionShape::Tk, &AttentionShape::D, &AttentionShape::E}) {
