@@ -100,15 +100,15 @@ HWY_INLINE bool pack_small_rows(T* HWY_RESTRICT to, const HeadRows<const T>& fro
 }
 
 #if HWY_TARGET == HWY_AVX3
-// The same where a row has at most 8 columns and a vector 16 lanes, in blocks of 4. Writes 8 columns, the last of
-// them perhaps into the next panel, which is to be packed later.
+// The panel of rows of at most 8 columns where a vector has 16 lanes, in blocks of 4. Writes 8 columns, the last of them
+// perhaps into the next panel, which is to be packed later.
 inline void pack_narrow_panel(float* HWY_RESTRICT panel, const HeadRows<const float>& from) {
   const hn::ScalableTag<float> d;
   const hn::Half<decltype(d)> half;
   using V = hn::Vec<decltype(d)>;
-  constexpr float kNoRow[8] = {};
   const auto row = [&](Index r) HWY_ATTR {
-    return LoadFirst(half, r < from.count ? from.data + r * from.stride : kNoRow, static_cast<size_t>(from.columns));
+    const float* from_row = from.data + std::min(r, from.count - 1) * from.stride;
+    return LoadFirst(half, from_row, static_cast<size_t>(from.columns));
   };
   V x[8];  // rows n and n + 8
   HWY_UNROLL(8)
@@ -130,7 +130,7 @@ inline void pack_narrow_panel(float* HWY_RESTRICT panel, const HeadRows<const fl
 }
 #endif
 
-// panel[c][r] = the rows of a head, and zeros to the 16th.
+// panel[c][r] = the rows of a head. What stands behind the last of them is hidden from every query.
 template <class T>
 HWY_INLINE void pack_small_panel(T* HWY_RESTRICT panel, const HeadRows<const T>& from) {
 #if HWY_TARGET == HWY_AVX3
