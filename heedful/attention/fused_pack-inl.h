@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "heedful/attention/fused_call.h"
 #include "heedful/attention/fused_tiles-inl.h"
@@ -234,17 +235,20 @@ class ChunkOfKeys {
     if (packed_.values == nullptr && !ready_) value_memory_ = scratch.take<T>(value_elements());
   }
 
-  // Makes keys `needed` of the chunk that begins at key `chunk` available.
-  void load(Index chunk, KeyRange needed) {
+  // Each makes keys or values `needed` of the chunk that begins at key `chunk` available, unless they are.
+  void load_keys(Index chunk, KeyRange needed) {
+    if (std::exchange(keys_of_, chunk) == chunk) return;
     const Index D = call_.shape.D;
-    const Index begin = std::max(needed.begin, chunk), end = std::min(needed.end, chunk + kChunk);
     if (packed_.key_panels != nullptr) {
       panels = packed_.key_panels + chunk * D;
     } else {
-      const Index first = begin / kPanel * kPanel;
-      lay_out_keys(key_memory_ + (first - chunk) * D, call_, b_, g_, first, end);
+      const Index begin = std::max(needed.begin, chunk) / kPanel * kPanel, end = std::min(needed.end, chunk + kChunk);
+      lay_out_keys(key_memory_ + (begin - chunk) * D, call_, b_, g_, begin, end);
       panels = key_memory_;
     }
+  }
+  void load_values(Index chunk, KeyRange needed) {
+    if (std::exchange(values_of_, chunk) == chunk) return;
     if (packed_.values != nullptr) {
       value_stride = packed_.value_stride;
       values = packed_.values + chunk * value_stride;
@@ -252,6 +256,7 @@ class ChunkOfKeys {
       value_stride = v_.stride(0);
       values = v_.data() + chunk * value_stride;
     } else {
+      const Index begin = std::max(needed.begin, chunk), end = std::min(needed.end, chunk + kChunk);
       value_stride = round_up(call_.shape.E, kPanel);
       lay_out_values(value_memory_ + (begin - chunk) * value_stride, value_stride, call_, b_, g_, begin, end);
       values = value_memory_;
@@ -272,6 +277,7 @@ class ChunkOfKeys {
   PackedHead<T> packed_;
   bool ready_;
   T *key_memory_ = nullptr, *value_memory_ = nullptr;
+  Index keys_of_ = -1, values_of_ = -1;  // the chunks that are available
 };
 
 }  // namespace heedful::HWY_NAMESPACE
