@@ -113,6 +113,35 @@ TYPED_TEST(Fused, DecodingGivesTheRowsOfTheWhole) {
   }
 }
 
+// A few queries take several chunks at once where all of them see all of those; with 64 threads each chunk is alone.
+TYPED_TEST(Fused, AFewQueriesOnManyKeysGiveTheBitsOfChunksAlone) {
+  using T = TypeParam;
+  const Context one(1), many(64);
+  Random random(4);
+  for (const Index Tk : {Index{700}, 3 * kChunk, 13 * kChunk, 14 * kChunk + 40}) {
+    for (const Index Tq : {1, 2, 5}) {
+      AttentionCase<T> c;
+      c.shape = {.B = 2, .Tq = Tq, .Tk = Tk, .H = 4, .G = 2, .D = 5, .E = 18};
+      c.q = Tensor<T, 4>({2, 4, Tq, 5}), c.k = Tensor<T, 4>({2, 2, Tk, 5}), c.v = Tensor<T, 4>({2, 2, Tk, 18});
+      fill_normal(random, c.q, 2), fill_normal(random, c.k, 2), fill_normal(random, c.v);
+      c.key_lengths = Tensor<Index, 1>({2});
+      c.settings.alignment = Alignment::bottom_right;
+      c.settings.empty_row = EmptyRow::zero;
+      for (int trial = 0; trial < 6; ++trial) {
+        c.key_lengths(0) = trial % 2 == 0 ? Tk : random.integer(0, Tk + 1), c.key_lengths(1) = random.integer(0, Tk);
+        c.settings.causal = trial % 3 > 0;
+        c.settings.window = trial < 4 ? 0 : 1 + random.integer(0, Tk);
+        SCOPED_TRACE(fmt::format("Tk {} Tq {} lengths {} {} causal {} window {}", Tk, Tq, c.key_lengths(0),
+                                 c.key_lengths(1), c.settings.causal, c.settings.window));
+        AttentionResults<T> at_once(c.shape, {}), alone(c.shape, {});
+        attention_forward<T>(one, at_once.outputs(), c.inputs(), c.options());
+        attention_forward<T>(many, alone.outputs(), c.inputs(), c.options());
+        ASSERT_EQ(first_difference(at_once, alone), "");
+      }
+    }
+  }
+}
+
 // What is not finite is carried into the rows that see it and changes no bit of the others, though they share tiles.
 TYPED_TEST(Fused, WhatIsNotFiniteStaysWhereItIsSeen) {
   using T = TypeParam;
