@@ -159,6 +159,24 @@ TEST(EmptyRows, AreRefusedUnlessZeroIsAskedFor) {
   }
 }
 
+// Where the sequences differ, every one is looked at: by its key length, and by where its queries stand.
+TEST(EmptyRows, AreFoundInLaterSequences) {
+  const auto refused = [](AttentionCase<double>& c) {
+    AttentionResults<double> r(c.shape, {});
+    EXPECT_THROW(attention_forward<double>(Context(), {.out = r.out}, c.inputs(), c.options()), Error);
+  };
+  AttentionCase<double> shorter = plain_case({.B = 2, .Tq = 3, .Tk = 3, .H = 1, .G = 1, .D = 3, .E = 2});
+  shorter.key_lengths = Tensor<Index, 1>({2});
+  shorter.key_lengths(0) = 3;
+  refused(shorter);
+  AttentionCase<double> before = plain_case(shorter.shape);
+  before.query_offsets = Tensor<Index, 1>({2});
+  before.query_offsets(1) = -1;
+  before.settings.alignment = Alignment::offsets;
+  before.settings.causal = true;
+  refused(before);
+}
+
 TEST(EmptyRows, WithoutAnyKey) {
   AttentionCase<double> c = plain_case({.B = 1, .Tq = 2, .Tk = 0, .H = 1, .G = 1, .D = 3, .E = 2});
   EXPECT_THROW(run_attention(c), Error);
