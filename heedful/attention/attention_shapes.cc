@@ -18,8 +18,8 @@ template <class T, int Rank>
 void check_view(const View<T, Rank>& view, std::string_view name, std::string_view letters,
                 const std::type_identity_t<Extents<Rank>>& expected) {
   if (view.extents() == expected && (!view.empty() || view.size() == 0)) return;
-  fail(kWhere, "{}: expected {} = {}, got {}", name, letters, shape_text(expected),
-       view.empty() ? "none" : shape_text(view.extents()));
+  if (view.empty()) fail(kWhere, "{}: expected {} = {}, got none", name, letters, shape_text(expected));
+  fail(kWhere, "{}: expected {} = {}, got {}", name, letters, shape_text(expected), shape_text(view.extents()));
 }
 
 template <class T, int Rank>

@@ -17,7 +17,6 @@
 
 #include <array>
 #include <cstddef>
-#include <string>
 #include <type_traits>
 
 #include "heedful/core/check.h"
@@ -133,12 +132,24 @@ using In = std::type_identity_t<View<const T, Rank>>;
 template <class T, int Rank>
 using Out = std::type_identity_t<View<T, Rank>>;  // a further output, which may be a Tensor
 
-// "[2, 3, 4]", for error messages.
+// "[2, 3, 4]" where it is formatted: a check that passes builds no text.
 template <std::size_t Rank>
-std::string shape_text(const std::array<Index, Rank>& extents) {
-  return fmt::format("[{}]", fmt::join(extents, ", "));
+struct ShapeText {
+  std::array<Index, Rank> extents;
+};
+template <std::size_t Rank>
+ShapeText<Rank> shape_text(const std::array<Index, Rank>& extents) {
+  return {extents};
 }
 
 }  // namespace heedful
+
+template <std::size_t Rank>
+struct fmt::formatter<heedful::ShapeText<Rank>> {
+  constexpr auto parse(format_parse_context& context) { return context.begin(); }
+  auto format(const heedful::ShapeText<Rank>& shape, format_context& context) const {
+    return fmt::format_to(context.out(), "[{}]", fmt::join(shape.extents, ", "));
+  }
+};
 
 #endif  // HEEDFUL_CORE_VIEW_H_

@@ -48,7 +48,7 @@ TEST(View, ReshapeOfASplitAxisIsTheSameMemory) {
 }
 
 TEST(View, ShapeText) {
-  EXPECT_EQ(shape_text(Extents<3>{2, 0, 4}), "[2, 0, 4]");
+  EXPECT_EQ(fmt::format("{}", shape_text(Extents<3>{2, 0, 4})), "[2, 0, 4]");
 }
 
 }  // namespace
