@@ -27,9 +27,10 @@ namespace {
 
 using internal::MatmulWork;
 
-// No task is smaller than this many multiply-adds, some 3 µs of work, and products of less than two stay on one thread.
-constexpr Index kMultiplyAddsPerTask = Index{1} << 19;
-// Where there is more than twice that for every thread, more tasks than threads even out what else the machine does.
+// No task is smaller than this many multiply-adds, one to four microseconds of work.
+constexpr Index kMultiplyAddsPerTask = Index{1} << 17;
+// Where each can have this many, more tasks than threads even out what else the machine does.
+constexpr Index kMultiplyAddsToEvenOut = Index{1} << 20;
 constexpr Index kTasksPerThread = 2;
 // Tasks begin at multiples of these, so that only the last one has ragged tiles.
 constexpr Index kTaskRows = 12;
@@ -55,9 +56,10 @@ Index round_up(Index value, Index unit) {
 
 template <class T>
 void on_all_threads(const Context& context, const MatmulWork<T>& work) {
-  const Index tasks = work.rows * work.columns * work.depth / kMultiplyAddsPerTask;
-  const Index wanted =
-      std::clamp(tasks / 2, std::min(tasks, Index{context.threads()}), kTasksPerThread * context.threads());
+  const Index multiply_adds = work.rows * work.columns * work.depth;
+  const Index wanted = std::clamp(multiply_adds / kMultiplyAddsToEvenOut,
+                                  std::min<Index>(multiply_adds / kMultiplyAddsPerTask, context.threads()),
+                                  kTasksPerThread * context.threads());
   // The longer side is cut first: every task packs what it reads of a and b for itself, and the side that is cut is
   // packed once. The other one is cut where that does not give enough.
   const auto piece = [](Index extent, Index pieces, Index unit) {
