@@ -1,7 +1,7 @@
 // KvCache: the keys and values of every position so far, so that a new token computes only its own.
 //     per layer  keys [B, G, ⌈capacity/16⌉, D, 16], values [B, G, capacity, E]
 // A key stands at its absolute position and is never moved. Keys lie in panels of 16, number d of each side by side, as
-// the products of attention read them: one row at a time each query would have to transpose the whole cache. Each
+// the products of attention read them; out of rows, every query would have to transpose the whole cache. Each
 // layer has its own length, for during a step the first layers are one position ahead of the last.
 //
 // A cache in bfloat16 takes half the memory of one in float, and a query half the time where memory is the limit.

@@ -1,6 +1,6 @@
-// Small heads: at most 32 queries on at most 32 keys, of width at most 64, under a mask of ranges alone. There the
-// set-up of fused attention (chunks, strips, tiles, the joining of softmaxes) costs more than the sums, so they have a
-// path of their own. It takes the same sums in the same order, by the same products and softmax: not one bit differs.
+// Small heads: at most 32 queries on at most 32 keys in rows, widths up to 64, a mask of ranges alone, and no softcap,
+// bias or ALiBi. The set-up of fused attention (chunks, strips, joining of softmaxes) costs more there than the sums,
+// so they have a path of their own. It takes the same sums in the same order, by the same products: no bit differs.
 #ifndef HEEDFUL_ATTENTION_SMALL_CALL_H_
 #define HEEDFUL_ATTENTION_SMALL_CALL_H_
 

@@ -198,30 +198,29 @@ TYPED_TEST(SmallAttention, ReadsAndWritesStridedViews) {
   });
 }
 
-// The largest small head, and one more of each kind, which is none.
+// The largest small head, and what is none: one more of each extent, and each feature that a small head may not have.
 TEST(SmallHeads, AreSmall) {
-  const auto small = [](const AttentionShape& s, const std::function<void(AttentionOptions<float>&)>& change) {
-    Tensor<float, 4> q({s.B, s.H, s.Tq, s.D}), k({s.B, s.G, s.Tk, s.D}), v({s.B, s.G, s.Tk, s.E});
-    const Tensor<float, 4> bias({1, 1, s.Tq, s.Tk});
-    const Tensor<double, 1> slopes({s.H});
-    AttentionOptions<float> options;
-    change(options);
-    if (options.softcap < 0) options.softcap = 0, options.bias = bias;
+  const auto small = [](const AttentionShape& s, const AttentionOptions<float>& options = {}) {
+    const Tensor<float, 4> q({s.B, s.H, s.Tq, s.D}), k({s.B, s.G, s.Tk, s.D}), v({s.B, s.G, s.Tk, s.E});
     const AttentionInputs<float> inputs{.q = q, .k = k, .v = v};
     return is_small(FusedCall<float>(inputs, options));
   };
-  const auto plain = [](AttentionOptions<float>&) {};
   const AttentionShape largest{
       .B = 1, .Tq = kSmallLength, .Tk = kSmallLength, .H = 4, .G = 2, .D = kSmallWidth, .E = kSmallWidth};
-  EXPECT_TRUE(small(largest, plain));
+  EXPECT_TRUE(small(largest));
   for (Index AttentionShape::* extent :
        {&AttentionShape::Tq, &AttentionShape::Tk, &AttentionShape::D, &AttentionShape::E}) {
     AttentionShape larger = largest;
     ++(larger.*extent);
-    EXPECT_FALSE(small(larger, plain));
+    EXPECT_FALSE(small(larger));
   }
-  EXPECT_FALSE(small(largest, [](AttentionOptions<float>& options) { options.softcap = 1; }));
-  EXPECT_FALSE(small(largest, [](AttentionOptions<float>& options) { options.softcap = -1; }));
+  const Tensor<float, 4> bias({1, 1, largest.Tq, largest.Tk});
+  const Tensor<double, 1> slopes({largest.H});
+  const Tensor<Index, 2> documents({largest.B, largest.Tq});
+  EXPECT_FALSE(small(largest, {.softcap = 1}));
+  EXPECT_FALSE(small(largest, {.bias = bias}));
+  EXPECT_FALSE(small(largest, {.alibi_slopes = slopes}));
+  EXPECT_FALSE(small(largest, {.query_documents = documents, .key_documents = documents}));
 }
 
 }  // namespace

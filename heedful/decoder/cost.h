@@ -28,7 +28,7 @@ struct DecoderCost {
   Index block_parameters = 0;
   Index total_parameters = 0;  // all blocks + what is outside them
   Index parameter_bytes = 0;
-  Index kv_cache_bytes = 0;
+  Index kv_cache_bytes = 0;    // a KvCache rounds the positions of its keys up to a multiple of 16
   Index score_bytes = 0;       // of one layer
   Index activation_bytes = 0;  // what one training step keeps for its backward pass
   Index flops_per_token = 0;   // forward, of the token at the end of the context

@@ -111,8 +111,9 @@ TEST(Cost, CacheBytesAreThoseAllocated) {
     const DecoderConfig config = drawn(random);
     const KvCacheShape shape{config.layers,      2, config.kv_heads, config.context, config.head_width(),
                              config.head_width()};
-    // Keys lie in panels of 16, the last of which may not be full.
-    const Index unused = (16 - config.context % 16) % 16 * config.layers * 2 * config.kv_heads * config.head_width();
+    // Keys lie in panels, the last of which may not be full.
+    const Index unused =
+        (shape.key_panels() * kPanel - config.context) * config.layers * 2 * config.kv_heads * config.head_width();
     EXPECT_EQ(decoder_cost(config, 2, 4).kv_cache_bytes, 4 * (shape.elements() - unused)) << trial;
   }
 }

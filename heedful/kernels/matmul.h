@@ -7,9 +7,9 @@
 // the bits of doing the same in passes of their own. The chain is the same on every processor, for
 // every number of threads and for every M, N and stride, so a row computed alone has the bits it has in a batch.
 //
-// Strides are free: a transposed factor is a transposed view, and no element of it is moved beforehand. Fastest when
-// the columns of b and c lie next to each other. Extents may be 0 (K = 0 gives zeros). c may not overlap an input.
-// Throws Error when the shapes do not fit. Its backward is itself:
+// Strides are free: a transposed factor is a transposed view. What lies badly is packed on the way, in parts that the
+// caches hold, in memory that a thread keeps; fastest when columns of b and c are neighbours. Extents may be 0 (K = 0
+// gives zeros). c may not overlap an input. Throws Error when the shapes do not fit. Its backward is itself:
 //
 //     matmul(context, da, dc, b.transpose());
 //     matmul(context, db, a.transpose(), dc, {.accumulate = true});
