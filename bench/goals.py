@@ -61,17 +61,35 @@ def time_goals(run):
 
 
 def room(run, peers):
-    """What the machine itself allows of the goal for generation without a cache."""
+    """What the machine itself allows of the goals beside peers: the time that the work takes at its limits."""
+
+    def limit(name, rate, threads=1):  # of this core, as measured beside the row
+        row = run.rows[name, threads]
+        return row[rate] / row["of_peak"] * 1e9
+
+    def bound(what, name, least, against):
+        for row in peers["rows"]:
+            others = [p["seconds"] for peer, p in row["times"].items() if peer.startswith(against)]
+            if row["name"] == name and row["threads"] == 1 and others:
+                yield (f"- {what}: {least * 1e3:.3g} ms, {min(others) / least:.1f} times as fast as this {against}. "
+                       f"heedful is {min(others) / row['times']['heedful']['seconds']:.1f} times as fast.\n")
+
+    square = "attention/forward/f32/B1/H8/G8/Tq2048/Tk2048/D64/causal"
+    flop = {name: run.rows[name, 1]["GFLOP/s"] * run.rows[name, 1]["seconds"] * 1e9
+            for name in (square, "step/article/f32", "step/article/f64")}
+    for name, against in ((square, "PyTorch"), ("step/article/f32", "PyTorch"), ("step/article/f32", "NumPy"),
+                          ("step/article/f64", "NumPy")):
+        yield from bound(f"`{name}` is {flop[name] * 1e-9:.3g} GFLOP by the formulas, at this core's peak", name,
+                         flop[name] / limit(name, "GFLOP/s"), against)
     prompt, tokens, layers, width = 32, 128, 4, 256
+    weights = layers * 4 * width * width  # of queries, keys, values and output: most of what there is
     rows = sum(range(prompt, prompt + tokens))  # every one of them anew for every token
-    operations = 2 * rows * layers * 4 * width * width
-    product = run.rows["matmul/f64/2048x2048x2048", 1]
-    least = operations / (product["GFLOP/s"] / product["of_peak"]) * 1e-9
-    for row in peers["rows"]:
-        if row["name"] == "generate/no_cache/f64" and row["threads"] == 1 and "NumPy" in row["times"]:
-            most = row["times"]["NumPy"]["seconds"] / least
-            yield (f"Generating without a cache is {operations * 1e-9:.3g} GFLOP of products alone, {least * 1e3:.0f} ms at "
-                   f"this core's peak in f64: beside this NumPy nobody can be more than {most:.1f} times as fast.\n")
+    square = "matmul/f64/2048x2048x2048"
+    yield from bound(f"`generate/no_cache/f64` is {2 * rows * weights * 1e-9:.3g} GFLOP of products, at this core's peak",
+                     "generate/no_cache/f64", 2 * rows * weights / limit(square, "GFLOP/s"), "NumPy")
+    decode = "attention/decode/f32/B1/H8/G8/Tq1/Tk4096/D64/causal"  # twice as much memory as the weights
+    yield from bound(f"`generate/cache/f64` reads {8 * tokens * weights * 1e-9:.3g} GB of weights, as fast as "
+                     "this core reads memory", "generate/cache/f64", 8 * tokens * weights / limit(decode, "GB/s"), "NumPy")
 
 
 def goals(runs, peers, memory, table):
@@ -91,4 +109,5 @@ def goals(runs, peers, memory, table):
         reached = measured <= goal if at_most else measured >= goal
         lines.append([what, ("≤ " if at_most else "≥ ") + text(goal, unit), text(measured, unit),
                       "yes" if reached else "**no**"])
-    return table(["work", "goal", "measured", "reached"], lines) + "".join(f"\n{note}" for note in room(runs[0], peers))
+    return table(["work", "goal", "measured", "reached"], lines) + "\nWhat the machine leaves room for:\n\n" + "".join(
+        room(runs[0], peers))
