@@ -82,7 +82,7 @@ void attention_backward_on(const Context& context, const AttentionGradients<T>& 
   check_backward(call.fused.shape, gradients, dout, saved, options);
   const auto& [B, Tq, Tk, H, G, D, E] = call.fused.shape;
   if (kPath == HeadPath::fitting && is_small(call.fused)) {
-    for_small_heads(context, B * G, [&](KeyRange heads) { backward_table<T>().small(call, heads); });
+    for_small_heads(context, call.fused, [&](KeyRange heads) { backward_table<T>().small(call, heads); });
     return;
   }
   const Extents<4> pairs{B, H, Tq, Tk};

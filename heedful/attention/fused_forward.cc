@@ -174,8 +174,7 @@ void attention_forward_on(const Context& context, const AttentionOutputs<T>& out
   const FusedCall<T> call(inputs, options);
   check_outputs(call.shape, outputs);
   if (kPath == HeadPath::fitting && is_small(call) && outputs.weights.empty() && outputs.scores.empty()) {
-    for_small_heads(context, call.shape.B * call.shape.G,
-                    [&](KeyRange heads) { forward_table<T>().small(call, heads, outputs); });
+    for_small_heads(context, call, [&](KeyRange heads) { forward_table<T>().small(call, heads, outputs); });
     return;
   }
   Forward<T>(context, call, outputs).run();

@@ -8,6 +8,7 @@
 #endif
 
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 #include "heedful/attention/fused_call.h"

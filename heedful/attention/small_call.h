@@ -23,12 +23,14 @@ bool is_small(const FusedCall<T>& call) {
          call.options.alibi_slopes.empty();
 }
 
-// Calls work(range of heads) for all of [0, heads), several heads at a time, so that few calls are handed out.
-template <class Work>
-void for_small_heads(const Context& context, Index heads, const Work& work) {
-  constexpr Index kAtOnce = 16;
-  in_order(context, (heads + kAtOnce - 1) / kAtOnce,
-           [&](Index n) { work(KeyRange{n * kAtOnce, std::min(heads, (n + 1) * kAtOnce)}); });
+// Calls work(range of heads) for all key-value heads, at one time as many as are worth handing to a thread.
+template <class T, class Work>
+void for_small_heads(const Context& context, const FusedCall<T>& call, const Work& work) {
+  constexpr Index kMultiplyAddsAtOnce = Index{1} << 15;  // some microseconds
+  const auto& [B, Tq, Tk, H, G, D, E] = call.shape;
+  const Index heads = B * G, at_once = std::max(Index{1}, kMultiplyAddsAtOnce / (Tq * Tk * (D + E) * (H / G)));
+  in_order(context, (heads + at_once - 1) / at_once,
+           [&](Index n) { work(KeyRange{n * at_once, std::min(heads, (n + 1) * at_once)}); });
 }
 
 // attention_forward and attention_backward; `general` keeps even small heads off their path, for comparison.

@@ -23,9 +23,10 @@ namespace HWY_NAMESPACE {
 constexpr Index kBytesOfRows = Index{256} << 10;     // of a: stay in the second-level cache while panels of b pass by
 constexpr Index kBytesOfPanels = Index{4} << 20;     // of packed b: stay in the third
 constexpr Index kRowsWorthPacking = 96;              // from here on b is packed though its columns are neighbours,
-constexpr Index kSpanWorthPacking = Index{8} << 20;  // if it reaches over so many bytes;
-constexpr Index kPanelsWorthPacking = 4;             // and a for that many panels,
-constexpr Index kBytesWorthPacking = Index{64} << 10;  // if it is more than the first-level cache holds;
+constexpr Index kSpanWorthPacking = Index{4} << 20;  // if it reaches over so many bytes,
+constexpr Index kPage = 4096;                        // or all its rows meet in the same sets of the first cache;
+constexpr Index kPanelsWorthPacking = 4;  // and a for that many panels, if its rows are not neighbours in k
+constexpr Index kBytesWorthPacking = Index{64} << 10;  // and it is more than the first-level cache holds;
 constexpr Index kDepthWorthPacking = 64;               // neither when it is this shallow
 
 template <class T>
@@ -34,10 +35,11 @@ class Product {
   explicit Product(const MatmulWork<T>& work) : work_(work) {
     const bool deep = work.depth >= kDepthWorthPacking;
     width_ = lanes() * (work.rows == 1 ? 8 : work.rows == 2 ? 4 : 2);
-    pack_b_ = (work.b_column != 1 && work.columns > 1) || (!kMasksMemory && work.columns % lanes() != 0) ||
-              (deep && work.rows >= kRowsWorthPacking &&
-               work.depth * work.b_row * static_cast<Index>(sizeof(T)) >= kSpanWorthPacking);
-    pack_a_ = deep && work.columns >= kPanelsWorthPacking * width_ &&
+    const Index b_step = work.b_row * static_cast<Index>(sizeof(T));
+    pack_b_ =
+        (work.b_column != 1 && work.columns > 1) || (!kMasksMemory && work.columns % lanes() != 0) ||
+        (deep && work.rows >= kRowsWorthPacking && (work.depth * b_step >= kSpanWorthPacking || b_step % kPage == 0));
+    pack_a_ = work.a_column != 1 && deep && work.columns >= kPanelsWorthPacking * width_ &&
               work.rows * work.depth * static_cast<Index>(sizeof(T)) > kBytesWorthPacking;
   }
 
