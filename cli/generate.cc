@@ -84,11 +84,13 @@ void add_generate(CLI::App& app, int& exit_code) {
       ->required();
   command.add_option("--tokens", flags->tokens, "How many to generate [as many as the question has; of text 200]");
   command.add_flag("--best", flags->best, "The state with the best held-out score instead of the last");
-  command.add_flag("--no-cache", flags->no_cache, "Recompute the whole sequence each step; the bits are the same");
+  CLI::Option* const no_cache = command.add_flag("--no-cache", flags->no_cache,
+                                                 "Recompute the whole sequence each step; the bits are the same");
   command
       .add_option("--cache-type", flags->cache_type,
                   "Keys and values kept as they are (full), or in half of a float (bf16)")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->excludes(no_cache);
   command.add_option("--temperature", flags->sampler.temperature, "0 takes the largest logit")->capture_default_str();
   command.add_option("--top-k", flags->sampler.top_k, "Draw among the k likeliest; 0 is all")->capture_default_str();
   command.add_option("--top-p", flags->sampler.top_p, "Draw among the likeliest that reach this probability")

@@ -286,12 +286,12 @@ TEST_F(Border, RefusesShapesThatDoNotFit) {
 }
 TEST_F(Border, RefusesNumbersThatMeanNothing) {
   c.settings.scale = kNan;
-  EXPECT_THAT(refused(), HasSubstr("scale: expected a finite number, got nan"));
+  EXPECT_THAT(refused(), HasSubstr("scale: expected a finite number of this type, got nan"));
   c.settings.scale = kInfinity;
-  EXPECT_THAT(refused(), HasSubstr("scale: expected a finite number, got inf"));
+  EXPECT_THAT(refused(), HasSubstr("scale: expected a finite number of this type, got inf"));
   c.settings.scale = 0;  // every score 0 is a fair wish
   EXPECT_EQ(refused(), "accepted");
-  for (const double softcap : {-1.0, kNan, kInfinity}) {
+  for (const double softcap : {-1.0, kNan, kInfinity, 1e-320}) {
     c.settings.softcap = softcap;
     EXPECT_THAT(refused(), HasSubstr("softcap: expected 0 (off) or a positive number"));
   }
@@ -300,7 +300,7 @@ TEST_F(Border, RefusesNumbersThatMeanNothing) {
   EXPECT_THAT(refused(), HasSubstr("window: expected 0 (off) or at least 1, got -1"));
   c.settings.window = 0;
   c.alibi_slopes = Tensor<double, 1>({4}), c.alibi_slopes(3) = kNan, c.settings.alignment = Alignment::top_left;
-  EXPECT_THAT(refused(), HasSubstr("alibi_slopes[3]: expected a finite number, got nan"));
+  EXPECT_THAT(refused(), HasSubstr("alibi_slopes[3]: expected a finite number of this type, got nan"));
   c.alibi_slopes = Tensor<double, 1>({2});
   EXPECT_THAT(refused(), HasSubstr("alibi_slopes: expected [H] = [4], got [2]"));
 }

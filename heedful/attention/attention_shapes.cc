@@ -1,6 +1,7 @@
 #include "heedful/attention/attention_shapes.h"
 
 #include <cmath>
+#include <limits>
 #include <string_view>
 #include <type_traits>
 
@@ -101,23 +102,30 @@ void check_positions(const AttentionShape& shape, const AttentionOptions<T>& opt
   }
 }
 
+// The options are in double: is this one a finite number of the arithmetic too?
+template <class T>
+bool is_finite_in(double number) {
+  return std::isfinite(number) && std::abs(number) <= std::numeric_limits<T>::max();
+}
+
 }  // namespace
 
 template <class T>
 AttentionShape check_attention(const AttentionInputs<T>& inputs, const AttentionOptions<T>& options) {
   const AttentionShape shape = check_inputs(inputs);
-  require(!options.scale || std::isfinite(*options.scale), kWhere, "scale: expected a finite number, got {}",
-          options.scale.value_or(0));
-  require(std::isfinite(options.softcap) && options.softcap >= 0, kWhere,
-          "softcap: expected 0 (off) or a positive number, got {}", options.softcap);
+  require(is_finite_in<T>(options.scale.value_or(1)), kWhere, "scale: expected a finite number of this type, got {}",
+          options.scale.value_or(1));
+  require(
+      options.softcap == 0 || (is_finite_in<T>(options.softcap) && options.softcap >= std::numeric_limits<T>::min()),
+      kWhere, "softcap: expected 0 (off) or a positive number of this type, got {}", options.softcap);
   require(options.window >= 0, kWhere, "window: expected 0 (off) or at least 1, got {}", options.window);
   check_shared(options.bias, "bias", shape);
   check_shared(options.keep, "keep", shape);
   check_optional(options.alibi_slopes, "alibi_slopes", "[H]", {shape.H});
   if (!options.alibi_slopes.empty()) {
     for (Index h = 0; h < shape.H; ++h) {
-      require(std::isfinite(options.alibi_slopes[h]), kWhere, "alibi_slopes[{}]: expected a finite number, got {}", h,
-              options.alibi_slopes[h]);
+      require(is_finite_in<T>(options.alibi_slopes[h]), kWhere,
+              "alibi_slopes[{}]: expected a finite number of this type, got {}", h, options.alibi_slopes[h]);
     }
   }
   check_positions(shape, options);

@@ -119,5 +119,32 @@ TEST(PrintedMaskMatrices, BeforeAndAfterTheSoftmax) {
   EXPECT_NEAR(deviation, 0.8317, 0.00005);
 }
 
+// Options are in double; 1e300 would be infinite in the arithmetic, and 1e-60 nothing to divide by.
+TEST(Attention, RefusesOptionsOutOfTheRangeOfFloat) {
+  Tensor<float, 4> q({1, 1, 1, 1}), out({1, 1, 1, 1});
+  Tensor<double, 1> slopes({1});
+  const auto accepts = [&](const AttentionOptions<float>& options) {
+    try {
+      attention_forward<float>(Context(), {.out = out}, {q, q, q}, options);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  AttentionOptions<float> options{.scale = 1e38, .softcap = 1e38, .alibi_slopes = slopes};
+  slopes(0) = -1e38;
+  EXPECT_TRUE(accepts(options));
+  options.scale = -1e300;
+  EXPECT_FALSE(accepts(options));
+  options.scale = 1;
+  for (const double softcap : {1e300, 1e-60}) {
+    options.softcap = softcap;
+    EXPECT_FALSE(accepts(options)) << softcap;
+  }
+  options.softcap = 0;
+  slopes(0) = 1e300;
+  EXPECT_FALSE(accepts(options));
+}
+
 }  // namespace
 }  // namespace heedful
