@@ -67,7 +67,7 @@ TEST_F(Program, GeneratesTheSameBitsWithAndWithoutCache) {
   }
   EXPECT_EQ(run("generate run --prompt '4 0 2' --json --cache-type bf16").json()["tokens"].size(), 3u);
   expect_refused("generate run --prompt '4 0 2' --cache-type f8", "--cache-type: expected full|bf16");
-  expect_refused("generate run --prompt '4 0 2' --cache-type bf16 --no-cache", "--cache-type excludes --no-cache");
+  expect_refused("generate run --prompt '4 0 2' --cache-type bf16 --no-cache", "--no-cache excludes --cache-type");
   EXPECT_EQ(run("generate run --prompt '4 0 2 5'").out, run("generate run --prompt '4 0 2'").out);  // 5 separates
 }
 
