@@ -82,7 +82,8 @@ TEST_F(Program, StoppingAndGoingOnGivesTheSameRun) {
 
 TEST_F(Program, AnInterruptKeepsWhatWasDone) {
   const std::string endless = fmt::format("train {} --steps 100000000 --out run", kSmall);
-  const Outcome stopped = run(endless, "timeout --signal INT 2");
+  // In the foreground: otherwise timeout signals its process and then its group, and a second interrupt saves nothing.
+  const Outcome stopped = run(endless, "timeout --foreground --signal INT 2");
   EXPECT_TRUE(stopped.exit_code == 124 || stopped.exit_code == 130) << stopped.err;
   EXPECT_NE(stopped.err.find("--resume"), std::string::npos) << stopped.err;
   const auto done = losses(text("run/metrics.jsonl")).size();
