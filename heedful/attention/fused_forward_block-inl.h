@@ -98,9 +98,9 @@ class ForwardBlock {
     }
   }
 
-  // A few rows take several chunks at once, as further rows of their strip, where they see all of those: every turn from
-  // keys to weights to values leaves memory idle, and one row's softmax alone is a chain. One row from the second cache
-  // takes 6 % less time so, from the third 2 %.
+  // A few rows take several chunks at once, as further rows of their strip, where they see all of those: every turn
+  // from keys to weights to values leaves memory idle, and one row's softmax alone is a chain. One row from the second
+  // cache takes 6 % less time so, from the third 2 %.
   Index chunks_at_once(Index chunk) const {
     const Index most = kStripRows / rows_;
     if (most < 2 || call_.mask.has_holes()) return 1;

@@ -100,8 +100,8 @@ HWY_INLINE bool pack_small_rows(T* HWY_RESTRICT to, const HeadRows<const T>& fro
 }
 
 #if HWY_TARGET == HWY_AVX3
-// The panel of rows of at most 8 columns where a vector has 16 lanes, in blocks of 4. Writes 8 columns, the last of them
-// perhaps into the next panel, which is to be packed later.
+// The panel of rows of at most 8 columns where a vector has 16 lanes, in blocks of 4. Writes 8 columns, the last of
+// them perhaps into the next panel, which is to be packed later.
 inline void pack_narrow_panel(float* HWY_RESTRICT panel, const HeadRows<const float>& from) {
   const hn::ScalableTag<float> d;
   const hn::Half<decltype(d)> half;

@@ -13,10 +13,13 @@
 #ifndef HEEDFUL_CORE_VIEW_H_
 #define HEEDFUL_CORE_VIEW_H_
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <span>
+#include <string>
 #include <type_traits>
 
 #include "heedful/core/check.h"
@@ -141,6 +144,7 @@ template <std::size_t Rank>
 ShapeText<Rank> shape_text(const std::array<Index, Rank>& extents) {
   return {extents};
 }
+std::string extents_text(std::span<const Index> extents);
 
 }  // namespace heedful
 
@@ -148,7 +152,8 @@ template <std::size_t Rank>
 struct fmt::formatter<heedful::ShapeText<Rank>> {
   constexpr auto parse(format_parse_context& context) { return context.begin(); }
   auto format(const heedful::ShapeText<Rank>& shape, format_context& context) const {
-    return fmt::format_to(context.out(), "[{}]", fmt::join(shape.extents, ", "));
+    const std::string text = heedful::extents_text(shape.extents);
+    return std::copy(text.begin(), text.end(), context.out());
   }
 };
 

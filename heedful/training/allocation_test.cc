@@ -52,8 +52,8 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
 namespace heedful {
 namespace {
 
-// The fewest allocations three steps in a row make. A worker takes its memory when it first works, and on a busy machine
-// that can be late: steps are taken until some make none. What every step allocates is in each of the rounds.
+// The fewest allocations three steps in a row make. A worker takes its memory when it first works, and on a busy
+// machine that can be late: steps are taken until some make none. What every step allocates is in each of the rounds.
 template <class T>
 int allocations_of_a_step(const TrainOptions& options, int threads) {
   constexpr int most_rounds = 100;
