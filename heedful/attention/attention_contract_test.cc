@@ -241,18 +241,11 @@ class Border : public testing::Test {
  protected:
   // What both paths say; they must say the same.
   std::string refused() const {
-    const auto message = [](auto call) -> std::string {
-      try {
-        call();
-      } catch (const Error& error) {
-        return error.what();
-      }
-      return "accepted";
-    };
+    using heedful::refused;
     Tensor<double, 4> out({2, 4, 3, 5});
     const std::string working =
-        message([&] { attention_forward<double>(Context(), {.out = out}, c.inputs(), c.options()); });
-    EXPECT_EQ(message([&] { attention_reference_forward<double>({.out = out}, c.inputs(), c.options()); }), working);
+        refused([&] { attention_forward<double>(Context(), {.out = out}, c.inputs(), c.options()); });
+    EXPECT_EQ(refused([&] { attention_reference_forward<double>({.out = out}, c.inputs(), c.options()); }), working);
     return working;
   }
 

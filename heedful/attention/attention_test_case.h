@@ -13,6 +13,7 @@
 #include "heedful/attention/attention.h"
 #include "heedful/attention/attention_reference.h"
 #include "heedful/attention/attention_shapes.h"
+#include "heedful/core/error.h"
 #include "heedful/core/random.h"
 #include "heedful/core/tensor.h"
 
@@ -239,6 +240,16 @@ AttentionCase<T> random_case(Random& random, const CaseFeatures& features = {}) 
       c.alibi_slopes.size(), static_cast<int>(o.alignment), o.causal, o.window, shape_text(c.keep.extents()),
       c.key_lengths.size(), c.key_documents.size(), large);
   return c;
+}
+
+// What call() says where it throws Error, "accepted" where it does not.
+std::string refused(const auto& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
 }
 
 }  // namespace heedful

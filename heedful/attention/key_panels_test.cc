@@ -9,7 +9,6 @@
 #include "heedful/attention/attention.h"
 #include "heedful/attention/attention_reference.h"
 #include "heedful/attention/attention_test_case.h"
-#include "heedful/core/error.h"
 #include "heedful/kernels/each_target.h"
 
 namespace heedful {
@@ -69,15 +68,6 @@ TYPED_TEST(KeyPanels, GiveTheBitsOfRowsAndWhatStandsBehindThemNoneOnAnyThread) {
         [&](const char* target) { EXPECT_EQ(first_difference(rows, forward(one, c, inputs)), "") << target; });
     ASSERT_FALSE(testing::Test::HasFailure());
   }
-}
-
-std::string refused(auto call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
 }
 
 TYPED_TEST(KeyPanels, AreRefusedWhereTheyContradict) {

@@ -23,7 +23,6 @@ struct KvCacheShape {
   Index layers, B, G, capacity, D, E;
 
   Index key_panels() const { return capacity / kPanel + (capacity % kPanel != 0 ? 1 : 0); }  // of one head
-  Index elements() const { return layers * B * G * (key_panels() * kPanel * D + capacity * E); }
 };
 
 enum class CacheType { full, bf16 };
@@ -36,6 +35,9 @@ class KvCache {
   explicit KvCache(const KvCacheShape& shape, CacheType type = CacheType::full);
 
   const KvCacheShape& shape() const { return shape_; }
+  Index elements() const {  // allocated
+    return keys_.size() + values_.size() + keys_bf16_.size() + values_bf16_.size();
+  }
   Index length(Index layer) const { return lengths_[static_cast<std::size_t>(layer)]; }
 
   // Writes k [B, G, n, D] and v [B, G, n, E] at positions position … position + n − 1. Throws Error unless position

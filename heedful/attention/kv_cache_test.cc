@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-#include "heedful/core/error.h"
+#include "heedful/attention/attention_test_case.h"
 #include "heedful/core/random.h"
 
 namespace heedful {
@@ -92,15 +92,6 @@ TEST(KvCache, TruncationIsExact) {
   expect_contents(cache, 0, 4);
   cache.truncate(0);
   expect_contents(cache, 1, 0);
-}
-
-std::string refused(auto call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
 }
 
 TEST(KvCache, RefusesWhatWouldScrambleIt) {

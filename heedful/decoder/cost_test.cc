@@ -114,7 +114,7 @@ TEST(Cost, CacheBytesAreThoseAllocated) {
     // Keys lie in panels, the last of which may not be full.
     const Index unused =
         (shape.key_panels() * kPanel - config.context) * config.layers * 2 * config.kv_heads * config.head_width();
-    EXPECT_EQ(decoder_cost(config, 2, 4).kv_cache_bytes, 4 * (shape.elements() - unused)) << trial;
+    EXPECT_EQ(decoder_cost(config, 2, 4).kv_cache_bytes, 4 * (KvCache<float>(shape).elements() - unused)) << trial;
   }
 }
 

@@ -79,7 +79,7 @@ void measure_generation(Report& report, const Lab& lab) {
     changed += here;
     const Index formula = decoder_cost(decoder.config, 1, sizeof(float)).kv_cache_bytes;
     const KvCache<float> cache({kLayers, 1, kv_heads, decoder.config.context, kWidth / kHeads, kWidth / kHeads});
-    const Index allocated = cache.shape().elements() * Index{sizeof(float)};
+    const Index allocated = cache.elements() * Index{sizeof(float)};
     mismatched_bytes += formula != allocated;
     table.rows.push_back({fmt::format("{}", kv_heads), fmt::format("{:.3f}", without.seconds),
                           fmt::format("{:.3f}", with.seconds), fmt::format("{:.0f}", without.seconds / with.seconds),
